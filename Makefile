@@ -1,0 +1,40 @@
+# The front door; what each target does is in scripts/ and in CMakePresets.json.
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test bench format lint clean
+
+# The tests are configured too once what they need is there: `make build` must not undo what `make test` set up.
+configure = @cmake --preset $(if $(wildcard .deps/setup-test),release,demo) --log-level=NOTICE >/dev/null
+
+help:  ## this list
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup:  ## install what the build needs: torch and the Perfetto SDK into this folder, packages by apt
+	@scripts/setup
+
+build: setup  ## build the library and the command: build/bin/layertrace
+	$(configure)
+	@cmake --build build --target layertrace layertrace_command
+
+demo: setup  ## train a small residual CNN, print its layer tree and write demo.pftrace
+	$(configure)
+	@cmake --build build --target train_residual_cnn
+	@build/bin/train_residual_cnn demo.pftrace
+
+test:  ## all tests, also under sanitizers, and the linters (installs what they need)
+	@scripts/test
+
+bench:  ## build and run the benchmarks
+	@scripts/setup test
+	@cmake --preset release >/dev/null
+	@cmake --build build --target bench
+
+format:  ## format all sources in place
+	@scripts/setup test
+	@scripts/lint --fix
+
+lint:  ## check format, clang-tidy and ruff
+	@scripts/setup test
+	@scripts/lint
+
+clean:  ## delete what was built; what setup installed stays (.venv, .deps)
+	@rm -rf build build-dev build-asan build-tsan

@@ -1,0 +1,310 @@
+#include "attribute/fold.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace layertrace {
+namespace {
+
+std::size_t slot(LayerId layer, Phase phase) noexcept {
+  return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
+}
+
+// A node or region inside a layer only divides the layer's own time; outside any layer it stands for itself.
+bool is_part_of_layer(SpanKind kind, LayerId layer) noexcept {
+  return layer != kNoLayer && (kind == SpanKind::kNode || kind == SpanKind::kRegion);
+}
+
+}  // namespace
+
+void Fold::open_lane(Lane lane, std::uint64_t /*tid*/, const std::string& /*name*/) {
+  if (lane >= lanes_.size()) lanes_.resize(lane + 1);
+}
+
+void Fold::begin(Lane lane, const SpanBegin& span) {
+  LaneState& state = lanes_[lane];
+  const OpenSpan open{span.kind, span.phase, span.cause, span.layer, span.name, span.start_ns};
+  if (span.kind == SpanKind::kActivity) {
+    state.activities.push_back(open);
+    return;
+  }
+  state.scopes.push_back(open);
+  if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer)) enter_layer(state, open);
+}
+
+void Fold::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
+  LaneState& state = lanes_[lane];
+  if (track == Track::kActivities) {
+    end_activity(state, end_ns);
+  } else {
+    end_scope(lane, state, end_ns, by);
+  }
+}
+
+void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
+  if (state.activities.empty()) return;
+  const OpenSpan span = state.activities.back();
+  state.activities.pop_back();
+  end_ns = std::max(end_ns, span.start_ns);
+  const std::uint64_t duration_ns = end_ns - span.start_ns;
+  const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
+  if (!state.activities.empty()) state.activities.back().inside_ns += duration_ns;
+
+  StepSums& sums = sums_at(span.start_ns);
+  Cell& cell = span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+  ++cell.activities;
+  cell.activity_ns += self_ns;
+  cell.busy.add({span.start_ns, end_ns});
+  sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, self_ns);
+}
+
+void Fold::end_scope(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by) {
+  if (state.scopes.empty()) return;
+  const OpenSpan span = state.scopes.back();
+  state.scopes.pop_back();
+  const std::uint64_t duration_ns = std::max(end_ns, span.start_ns) - span.start_ns;
+  StepSums& sums = sums_at(span.start_ns);
+  if (span.kind == SpanKind::kScope && by == EndedBy::kException) ++sums.thrown_scopes;
+  if (span.kind == SpanKind::kScope && by == EndedBy::kCut) ++sums.cut_scopes;
+  if (span.kind == SpanKind::kNode) {
+    sums.nodes.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, duration_ns);
+  }
+
+  if (is_part_of_layer(span.kind, span.layer)) {
+    if (!state.scopes.empty()) state.scopes.back().inside_ns += span.inside_ns;
+    return;
+  }
+  if (!state.scopes.empty()) state.scopes.back().inside_ns += duration_ns;
+  const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
+  if (span.layer != kNoLayer) {
+    Cell& cell = sums.cell(span.layer, span.phase);
+    ++cell.calls;
+    cell.self_host_ns += self_ns;
+    leave_layer(state, span, duration_ns, sums);
+  } else {
+    Cell& cell = sums.outside(span.phase);
+    ++cell.calls;
+    cell.host_ns += self_ns;
+    cell.self_host_ns += self_ns;
+  }
+  if (!open_steps_.empty() && lane == open_steps_.back().lane) {
+    sums.step_thread_ns[static_cast<std::size_t>(span.phase)] += self_ns;
+  }
+}
+
+// A layer's total is the time in which it or anything below it (by path) was open on a lane, counted once: so recursion
+// counts its outermost call, and a container that is never called gets its children's sum.
+void Fold::enter_layer(LaneState& state, const OpenSpan& span) {
+  const std::size_t needed = dictionary_.layers.size() * kPhaseCount;
+  if (state.active.size() < needed) state.active.resize(needed);
+  for (LayerId layer = span.layer; layer != kNoLayer; layer = dictionary_.layers[layertrace::index(layer)].parent) {
+    ++state.active[slot(layer, span.phase)];
+  }
+}
+
+void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns, StepSums& sums) {
+  for (LayerId layer = span.layer; layer != kNoLayer; layer = dictionary_.layers[layertrace::index(layer)].parent) {
+    if (--state.active[slot(layer, span.phase)] == 0) sums.cell(layer, span.phase).host_ns += duration_ns;
+  }
+}
+
+// ---- Steps ----
+
+StepSums& Fold::sums_at(std::uint64_t ns) {
+  for (auto step = open_steps_.rbegin(); step != open_steps_.rend(); ++step) {
+    if (ns >= step->start_ns) return step->sums;
+  }
+  return open_steps_.empty() ? nowhere_ : open_steps_.front().sums;
+}
+
+void Fold::open_step(std::uint64_t ns, std::uint64_t index, Lane lane) {
+  OpenStep step;
+  if (!spare_.empty()) {
+    step.sums = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  step.index = index;
+  step.start_ns = ns;
+  step.lane = lane;
+  open_steps_.push_back(std::move(step));
+}
+
+void Fold::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
+  recording_ = on;
+  if (on) {
+    open_step(ns, step, lane);
+  } else if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
+    // A step was just closed and opened; no more of it is recorded. Late spans of other lanes go to the one before.
+    spare_.push_back(std::move(open_steps_.back().sums));
+    spare_.back().clear();
+    open_steps_.pop_back();
+  }
+}
+
+void Fold::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
+  if (!recording_) return;
+  if (open_steps_.empty()) open_step(ns, index, lane);
+  open_steps_.back().end_ns = std::max(ns, open_steps_.back().start_ns + 1);
+  open_steps_.back().index = index;
+  open_steps_.back().lane = lane;
+  constexpr std::size_t kStepsOpen = 2;
+  while (open_steps_.size() >= kStepsOpen) fold_oldest();
+  open_step(ns, index + 1, lane);
+}
+
+void Fold::gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) {}
+
+void Fold::fold_oldest() {
+  OpenStep step = std::move(open_steps_.front());
+  open_steps_.pop_front();
+  StepSums& sums = step.sums;
+
+  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, sums.step_thread_ns};
+  std::uint64_t known_ns = 0;
+  for (const std::uint64_t ns : result.phase_ns) known_ns += ns;
+  const std::uint64_t rest_ns = result.wall_ns - std::min(result.wall_ns, known_ns);
+  result.phase_ns[static_cast<std::size_t>(Phase::kOther)] += rest_ns;
+  sums.outside(Phase::kOther).host_ns += rest_ns;
+  sums.outside(Phase::kOther).self_host_ns += rest_ns;
+
+  if (!steps_.empty() && clock_.advance()) {
+    for (PhaseSeries& layer : layers_) layer.halve();
+    for (PhaseSeries& phase : outside_) phase.halve();
+  }
+  slots_ = clock_.slot() + 1;
+  steps_.push_back(result);
+  sums.add_children(dictionary_.layers);
+  for (std::uint32_t layer = 0; layer < dictionary_.layers.size(); ++layer) {
+    for (std::size_t p = 0; p < kPhaseCount; ++p) {
+      const auto phase = static_cast<Phase>(p);
+      if (Cell* cell = sums.find(LayerId{layer}, phase)) {
+        series(LayerId{layer}, phase).add(*cell, sums.self_activity_ns(LayerId{layer}, phase), clock_);
+      }
+    }
+  }
+  for (std::size_t p = 0; p < kPhaseCount; ++p) {
+    Cell& cell = sums.outside(static_cast<Phase>(p));
+    if (!cell.empty()) outside_[p].add(cell, cell.activity_ns, clock_);
+  }
+  activities_.merge(sums.activities);
+  nodes_.merge(sums.nodes);
+  cut_scopes_ += sums.cut_scopes;
+  thrown_scopes_ += sums.thrown_scopes;
+  sums.clear();
+  spare_.push_back(std::move(sums));
+}
+
+Fold::PhaseSeries& Fold::series(LayerId layer, Phase phase) {
+  const std::size_t i = slot(layer, phase);
+  if (i >= layers_.size()) layers_.resize((layertrace::index(layer) + 1) * kPhaseCount);
+  return layers_[i];
+}
+
+void Fold::PhaseSeries::add(Cell& cell, std::uint64_t self_activity, const SampleClock& clock) {
+  touched = true;
+  calls.add(static_cast<double>(cell.calls), clock);
+  host_ns.add(static_cast<double>(cell.host_ns), clock);
+  self_host_ns.add(static_cast<double>(cell.self_host_ns), clock);
+  activities.add(static_cast<double>(cell.activities), clock);
+  activity_ns.add(static_cast<double>(cell.activity_ns), clock);
+  self_activity_ns.add(static_cast<double>(self_activity), clock);
+  busy_ns.add(static_cast<double>(cell.busy.length()), clock);
+}
+
+void Fold::PhaseSeries::halve() {
+  if (!touched) return;
+  for (Series* each : {&calls, &host_ns, &self_host_ns, &activities, &activity_ns, &self_activity_ns, &busy_ns}) {
+    each->halve();
+  }
+}
+
+PhaseStats Fold::PhaseSeries::stats(std::uint64_t steps, std::size_t slots) const {
+  if (!touched) return {};
+  return {calls.stat(steps, slots),       host_ns.stat(steps, slots),     self_host_ns.stat(steps, slots),
+          activities.stat(steps, slots),  activity_ns.stat(steps, slots), self_activity_ns.stat(steps, slots),
+          busy_ns.stat(steps, slots)};
+}
+
+// ---- The result ----
+
+Profile Fold::finish(std::uint64_t end_ns) {
+  // What came after the last step() is no step, unless there is no other.
+  if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
+    OpenStep& rest = open_steps_.back();
+    if (steps_.empty() && open_steps_.size() == 1) {
+      rest.end_ns = std::max(end_ns, rest.start_ns + 1);
+    } else {
+      if (rest.sums.activities.total != 0) {
+        notes_.push_back(std::to_string(rest.sums.activities.total) +
+                         " activities after the last step() belong to no step and are left out");
+      }
+      open_steps_.pop_back();
+    }
+  }
+  while (!open_steps_.empty()) fold_oldest();
+
+  Profile profile;
+  fill_layers(profile);
+  for (std::size_t p = 0; p < kPhaseCount; ++p) profile.outside[p] = outside_[p].stats(steps_.size(), slots_);
+  profile.steps = std::move(steps_);
+  fill_health(profile.health);
+  return profile;
+}
+
+void Fold::fill_layers(Profile& profile) const {
+  profile.layers.reserve(dictionary_.layers.size());
+  for (std::size_t i = 0; i < dictionary_.layers.size(); ++i) {
+    const LayerDef& def = dictionary_.layers[i];
+    Layer layer;
+    layer.path = def.path;
+    layer.name = def.name;
+    layer.type = def.type;
+    layer.parent = def.parent == kNoLayer ? -1 : static_cast<int>(layertrace::index(def.parent));
+    layer.registered = def.registered;
+    layer.shared_with = def.shared_with;
+    for (std::size_t p = 0; p < kPhaseCount; ++p) {
+      const std::size_t s = i * kPhaseCount + p;
+      if (s >= layers_.size() || !layers_[s].touched) continue;
+      layer.phases[p] = layers_[s].stats(steps_.size(), slots_);
+      layer.ran = true;
+      if (static_cast<Phase>(p) != Phase::kBackward) layer.calls += layer.phases[p].calls.mean;
+    }
+    if (layer.parent >= 0) profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(static_cast<int>(i));
+    profile.layers.push_back(std::move(layer));
+  }
+}
+
+void Fold::fill_health(Health& health) const {
+  health.activities = activities_.total;
+  health.activity_ns = activities_.total_ns;
+  health.unattributed = causes(activities_);
+  std::uint64_t missing_ns = 0;
+  for (const Unattributed& each : health.unattributed) missing_ns += each.ns;
+  if (activities_.total_ns != 0) {
+    health.attributed_share = 1.0 - static_cast<double>(missing_ns) / static_cast<double>(activities_.total_ns);
+  }
+  health.nodes = nodes_.total;
+  health.unattributed_nodes = causes(nodes_);
+  health.cut_scopes = cut_scopes_;
+  health.thrown_scopes = thrown_scopes_;
+  health.notes = notes_;
+}
+
+std::vector<Unattributed> Fold::causes(const Ledger& ledger) const {
+  std::vector<Unattributed> result;
+  for (std::size_t i = 0; i < kCauseCount; ++i) {
+    const Ledger::Entry& entry = ledger.by_cause[i];
+    if (entry.count == 0) continue;
+    Unattributed cause{std::string(cause_text(static_cast<Cause>(i))), entry.count, entry.ns, {}};
+    for (const auto& [name, count] : entry.names) cause.names.push_back({dictionary_.names[name], count});
+    std::sort(cause.names.begin(), cause.names.end(), [](const auto& a, const auto& b) {
+      return std::tie(b.count, a.name) < std::tie(a.count, b.name);
+    });
+    result.push_back(std::move(cause));
+  }
+  std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  return result;
+}
+
+}  // namespace layertrace

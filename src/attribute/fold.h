@@ -1,0 +1,97 @@
+// A Profile is a fold over spans. This unit keeps the stack of each lane, adds each span to its layer's sums of the step
+// in which it began, and folds a finished step into the series. Live recording and reading a file back run the same fold
+// over the same stream, so both give the same Profile.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <layertrace/profile.h>
+
+#include "attribute/series.h"
+#include "attribute/span.h"
+#include "attribute/step_sums.h"
+
+namespace layertrace {
+
+class Fold final : public SpanSink {
+ public:
+  explicit Fold(const Dictionary& dictionary) : dictionary_(dictionary) {}
+
+  void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
+  void begin(Lane lane, const SpanBegin& span) override;
+  void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
+  void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
+  void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
+  void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+
+  // Layers, steps, outside and the ledger; the caller adds what the spans cannot tell (run, costs, dropped). `end_ns` is
+  // where the recording ends. Call once, last.
+  Profile finish(std::uint64_t end_ns);
+
+ private:
+  struct OpenSpan {
+    SpanKind kind;
+    Phase phase;
+    Cause cause;
+    LayerId layer;
+    NameId name;
+    std::uint64_t start_ns;
+    std::uint64_t inside_ns = 0;  // time of the spans within that are accounted for on their own
+  };
+  struct LaneState {
+    std::vector<OpenSpan> scopes;
+    std::vector<OpenSpan> activities;
+    std::vector<std::uint32_t> active;  // per layer and phase: how many of its spans (or its children's) are open
+  };
+  struct OpenStep {
+    std::uint64_t index = 0;
+    std::uint64_t start_ns = 0;
+    std::uint64_t end_ns = 0;  // 0: not ended yet
+    Lane lane = 0;
+    StepSums sums;
+  };
+  struct PhaseSeries {
+    Series calls, host_ns, self_host_ns, activities, activity_ns, self_activity_ns, busy_ns;
+    bool touched = false;
+
+    void add(Cell& cell, std::uint64_t self_activity_ns, const SampleClock& clock);
+    void halve();
+    PhaseStats stats(std::uint64_t steps, std::size_t slots) const;
+  };
+
+  void end_scope(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
+  void end_activity(LaneState& state, std::uint64_t end_ns);
+  void enter_layer(LaneState& state, const OpenSpan& span);
+  void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns, StepSums& sums);
+  StepSums& sums_at(std::uint64_t ns);
+  void open_step(std::uint64_t ns, std::uint64_t index, Lane lane);
+  void fold_oldest();
+  PhaseSeries& series(LayerId layer, Phase phase);
+  void fill_layers(Profile& profile) const;
+  void fill_health(Health& health) const;
+  std::vector<Unattributed> causes(const Ledger& ledger) const;
+
+  const Dictionary& dictionary_;
+  std::vector<LaneState> lanes_;
+  bool recording_ = false;
+  // The step that runs, and the one before it, for lanes whose records come a little later.
+  std::deque<OpenStep> open_steps_;
+  StepSums nowhere_;  // for spans before the first window
+  std::vector<StepSums> spare_;
+  std::vector<Step> steps_;
+  SampleClock clock_;
+  std::size_t slots_ = 0;
+  std::vector<PhaseSeries> layers_;
+  std::array<PhaseSeries, kPhaseCount> outside_;
+  Ledger activities_;
+  Ledger nodes_;
+  std::uint64_t cut_scopes_ = 0;
+  std::uint64_t thrown_scopes_ = 0;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace layertrace

@@ -1,0 +1,54 @@
+#include "attribute/intervals.h"
+
+#include <algorithm>
+
+namespace layertrace {
+
+void Intervals::open(Interval interval) {
+  if (intervals_.size() >= capacity_) forget_oldest();
+  interval.parent = open_.empty() ? 0 : open_.back();
+  intervals_.push_back(interval);
+  open_.push_back(forgotten_ + intervals_.size());
+}
+
+void Intervals::close(std::uint64_t end) noexcept {
+  if (open_.empty()) return;
+  const std::uint64_t number = open_.back();
+  open_.pop_back();
+  if (number <= forgotten_) return;
+  Interval& interval = intervals_[number - forgotten_ - 1];
+  interval.end = end;
+  // One that made nothing can own nothing: most backward nodes, and all of inference.
+  if (interval.begin == end && number == forgotten_ + intervals_.size()) intervals_.pop_back();
+}
+
+const Intervals::Interval* Intervals::at(std::uint64_t number_plus_one) const noexcept {
+  if (number_plus_one <= forgotten_) return nullptr;
+  return &intervals_[number_plus_one - forgotten_ - 1];
+}
+
+Intervals::Result Intervals::find(std::uint64_t sequence) const noexcept {
+  if (!started_ || sequence < first_sequence_) return {Found::kBefore, nullptr};
+  // The last one to begin at or before the number; where it does not hold the number, one of its parents does or none.
+  auto after = std::upper_bound(intervals_.begin(), intervals_.end(), sequence,
+                                [](std::uint64_t value, const Interval& i) { return value < i.begin; });
+  const Interval* candidate = after == intervals_.begin() ? nullptr : &*(after - 1);
+  while (candidate != nullptr && candidate->end <= sequence) {
+    if (candidate->parent != 0 && candidate->parent <= forgotten_) return {Found::kForgotten, nullptr};
+    candidate = parent(*candidate);
+  }
+  if (candidate != nullptr) return {Found::kYes, candidate};
+  return {sequence < forgotten_end_ ? Found::kForgotten : Found::kOutside, nullptr};
+}
+
+void Intervals::forget_oldest() {
+  const std::size_t count = intervals_.size() / 2;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t end = intervals_[i].end;
+    forgotten_end_ = std::max(forgotten_end_, end == kOpen ? intervals_[count].begin : end);
+  }
+  intervals_.erase(intervals_.begin(), intervals_.begin() + static_cast<std::ptrdiff_t>(count));
+  forgotten_ += count;
+}
+
+}  // namespace layertrace

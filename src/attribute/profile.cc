@@ -1,0 +1,60 @@
+#include <layertrace/profile.h>
+
+#include <algorithm>
+
+#include "attribute/span.h"
+
+namespace layertrace {
+
+std::string_view phase_name(Phase phase) noexcept {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kLoss:
+      return "loss";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kRecompute:
+      return "recompute";
+    case Phase::kOptimizer:
+      return "optimizer";
+    case Phase::kCommunication:
+      return "communication";
+    case Phase::kData:
+      return "data";
+    case Phase::kOther:
+      break;
+  }
+  return "other";
+}
+
+std::string_view cause_text(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kNone:
+      break;
+    case Cause::kNoScope:
+      return "ran outside any module and any known phase";
+    case Cause::kThreadNoScope:
+      return "ran on a thread that never entered a module";
+    case Cause::kMadeOutside:
+      return "backward of operators outside any module";
+    case Cause::kMadeBefore:
+      return "backward of operators that ran before the recording began";
+    case Cause::kForgotten:
+      return "backward of a forward call too long ago to be remembered";
+    case Cause::kUnknownThread:
+      return "backward of operators of a thread that was not recorded";
+    case Cause::kForeignLeaf:
+      return "gradient of a tensor that no registered module owns";
+    case Cause::kBetweenNodes:
+      return "the autograd engine's own, between nodes";
+  }
+  return "";
+}
+
+const Layer* Profile::find(std::string_view path) const noexcept {
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const Layer& layer) { return layer.path == path; });
+  return found == layers.end() ? nullptr : &*found;
+}
+
+}  // namespace layertrace

@@ -1,0 +1,123 @@
+// Attribution: records in, owned spans out.
+//
+// A record knows only what its thread knew when it was written: "node 17 of thread 3 begins". This unit finds out whose
+// it is. It follows each thread's stack, so an operator belongs to the scope or node it ran in; it finds the forward call
+// that made a backward node by the node's number (see intervals.h); and it joins consecutive nodes of one call into the
+// backward span of a layer, nested as the forward calls were. A span leaves as soon as it is known.
+//
+// It reads no clock and knows neither Torch nor CUDA: hand-written records are all that a test needs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "attribute/intervals.h"
+#include "attribute/span.h"
+#include "base/clock.h"
+#include "record/drain.h"
+
+namespace layertrace {
+
+class Resolver final : public RecordConsumer {
+ public:
+  // The dictionary must hold, at each call, the definitions of all ids in the records. `max_intervals` bounds the memory
+  // of past forward calls, over all threads.
+  Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale, std::size_t max_intervals);
+
+  void refresh() override {}
+  void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) override;
+  void close_lane(Lane lane) override;
+  void index(Lane lane, std::span<const Record> records) override;
+  void resolve(Lane lane, std::span<const Record> records) override;
+
+  // Closes what is still open, as cut.
+  void finish(std::uint64_t now_ticks);
+
+ private:
+  // What something that runs now belongs to.
+  struct Context {
+    LayerId layer = kNoLayer;
+    Phase phase = Phase::kOther;
+    Cause cause = Cause::kNoScope;
+  };
+  struct Frame {
+    SpanKind kind = SpanKind::kScope;
+    bool emitted = false;
+    bool is_loss = false;  // the stretch after the model's forward, opened and closed by us
+    Context context;
+    std::uint64_t call = 0;
+    std::uint64_t first_sequence = 0;  // of a scope: the counter at entry
+  };
+  struct OpFrame {
+    NameId name;
+    bool composite;
+    enum : std::uint8_t { kWaiting, kEmitted, kDropped } state;
+    Context context;
+    std::uint64_t start_ns;
+  };
+  struct Owner {
+    LayerId layer = kNoLayer;
+    const Intervals* intervals = nullptr;  // where `call` was found; nullptr for a parameter's owner
+    const Intervals::Interval* call = nullptr;
+    Cause cause = Cause::kNone;
+  };
+  struct CallRef {
+    LayerId layer;
+    std::uint64_t call;
+  };
+  struct LaneState {
+    explicit LaneState(std::size_t max_intervals) : intervals(max_intervals) {}
+    Intervals intervals;
+    std::uint64_t indexed_calls = 0;
+    std::uint64_t resolved_calls = 0;
+    std::vector<Frame> frames;
+    std::vector<OpFrame> ops;
+    std::uint64_t last_node_end_ns = 0;
+    bool entered_module = false;
+  };
+
+  void on_scope_begin(Lane lane, LaneState& state, const Record& record);
+  void on_scope_end(Lane lane, LaneState& state, const Record& record);
+  void on_region_begin(Lane lane, LaneState& state, const Record& record);
+  void on_node_begin(Lane lane, LaneState& state, const Record& record);
+  void on_frame_end(Lane lane, LaneState& state, const Record& record, SpanKind kind);
+  void on_op_begin(Lane lane, LaneState& state, const Record& record);
+  void on_op_end(Lane lane, LaneState& state, const Record& record);
+
+  Owner find_owner(std::uint64_t value, bool accumulates) const;
+  void call_chain(const Owner& owner, const LaneState& state);
+  void reopen_run(Lane lane, LaneState& state, std::uint64_t now_ns);
+
+  static Context current(const LaneState& state);
+  Context settle(Lane lane, LaneState& state);
+  void settle_ops(Lane lane, LaneState& state);
+  void close_run(Lane lane, LaneState& state, std::size_t keep = 0);
+  void close_inner(Lane lane, LaneState& state, std::uint64_t now_ns);
+  void close_loss(Lane lane, LaneState& state, std::uint64_t now_ns);
+  void pop_frame(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
+  void push_frame(Lane lane, LaneState& state, const Frame& frame, const SpanBegin& span);
+  void emit_op_begin(Lane lane, OpFrame& op);
+  static bool inside_node(const LaneState& state);
+  static bool top_is_loss(const LaneState& state);
+  static std::size_t run_begin(const LaneState& state);
+  LayerId parameter_owner(std::uint64_t address) const;
+  bool is_ancestor(LayerId ancestor, LayerId layer) const;
+  static std::uint64_t call_id(Lane lane, std::uint64_t number) noexcept {
+    return (std::uint64_t{lane} + 1) << 40 | number;
+  }
+
+  const Dictionary& dictionary_;
+  SpanSink& sink_;
+  TickScale scale_;
+  std::size_t max_intervals_;
+  bool recording_ = false;
+  std::vector<LaneState> lanes_;
+  std::unordered_map<std::uint64_t, Lane> lane_of_key_;
+  mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
+  mutable std::size_t parameters_known_ = 0;
+  std::vector<CallRef> chain_;  // scratch: the calls around a node, outermost first
+};
+
+}  // namespace layertrace

@@ -1,0 +1,45 @@
+#include "attribute/series.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace layertrace {
+
+void Series::add(double value, const SampleClock& clock) {
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = count_ == 0 ? value : std::max(max_, value);
+  sum_ += value;
+  sum_of_squares_ += value * value;
+  ++count_;
+  if (!clock.sampled()) return;
+  samples_.resize(clock.slot(), 0.0);
+  samples_.push_back(value);
+}
+
+void Series::halve() {
+  for (std::size_t i = 0; 2 * i < samples_.size(); ++i) samples_[i] = samples_[2 * i];
+  samples_.resize((samples_.size() + 1) / 2);
+}
+
+Stat Series::stat(std::uint64_t steps, std::size_t slots) const {
+  if (steps == 0 || count_ == 0) return {};
+  const bool has_zeros = count_ < steps;
+  const auto n = static_cast<double>(steps);
+  Stat stat;
+  stat.mean = sum_ / n;
+  stat.min = has_zeros ? std::min(min_, 0.0) : min_;
+  stat.max = has_zeros ? std::max(max_, 0.0) : max_;
+  if (steps > 1) {
+    stat.stdev = std::sqrt(std::max(0.0, (sum_of_squares_ - sum_ * sum_ / n) / (n - 1)));
+    if (stat.min == stat.max) stat.stdev = 0;  // not what rounding makes of it
+  }
+  std::vector<double> sorted = samples_;
+  sorted.resize(std::max(slots, std::size_t{1}), 0.0);
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  stat.median = *middle;
+  if (sorted.size() % 2 == 0) stat.median = (stat.median + *std::max_element(sorted.begin(), middle)) / 2;
+  return stat;
+}
+
+}  // namespace layertrace

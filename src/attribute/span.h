@@ -1,0 +1,84 @@
+// Spans: records, resolved. Each belongs to a lane (a thread), lies on one of the lane's two tracks, and knows its layer
+// and phase. They come as begins and ends, properly nested on their track, in time order within a lane, from attribution
+// while a program runs or from a file that is read back; the profile and the trace are made from the same stream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <layertrace/profile.h>
+
+#include "record/definitions.h"
+#include "record/drain.h"
+#include "record/ids.h"
+
+namespace layertrace {
+
+enum class SpanKind : std::uint8_t {
+  kScope,     // a module's forward
+  kBackward,  // a run of consecutive autograd nodes of one forward call
+  kNode,      // an autograd node, inside the above where it has an owner
+  kRegion,    // a user's scope, or a stretch that layertrace knows (loss, backward, optimizer)
+  kActivity,  // an operator that did work of its own
+};
+
+enum class Track : std::uint8_t { kScopes, kActivities };
+
+constexpr Track track_of(SpanKind kind) noexcept {
+  return kind == SpanKind::kActivity ? Track::kActivities : Track::kScopes;
+}
+
+// Why an activity or a node has no layer.
+enum class Cause : std::uint8_t {
+  kNone,              // it has one, or it belongs to a phase of its own (loss, optimizer, data, communication)
+  kNoScope,           // an operator outside any module and any known phase
+  kThreadNoScope,     // likewise, on a thread that never entered a module
+  kMadeOutside,       // a node that no module made
+  kMadeBefore,        // a node made before the recording began
+  kForgotten,         // a node whose forward call is too long ago to be remembered
+  kUnknownThread,     // a node made by a thread that was not recorded
+  kForeignLeaf,       // accumulates into a tensor that no registered module owns
+  kBetweenNodes,      // an operator of the autograd engine itself
+};
+inline constexpr std::size_t kCauseCount = 9;
+
+// A sentence for people: "the node was made outside any module".
+std::string_view cause_text(Cause cause) noexcept;
+
+enum class EndedBy : std::uint8_t { kExit, kException, kCut };
+
+struct SpanBegin {
+  std::uint64_t start_ns = 0;
+  SpanKind kind = SpanKind::kScope;
+  Phase phase = Phase::kOther;
+  Cause cause = Cause::kNone;
+  bool accumulates = false;      // a node that adds into a parameter's gradient
+  LayerId layer = kNoLayer;
+  NameId name = kNoName;         // of a node, region or activity; scopes are named by their layer
+  std::uint64_t call = 0;        // ties a forward scope to its backward spans; 0 for none
+  std::uint64_t sequence = 0;    // a node's number + 1; 0 for none
+};
+
+class SpanSink {
+ public:
+  virtual ~SpanSink() = default;
+  virtual void open_lane(Lane lane, std::uint64_t tid, const std::string& name) = 0;
+  virtual void begin(Lane lane, const SpanBegin& span) = 0;
+  virtual void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) = 0;
+  // Recording starts (or stops) here; `step` is the step that begins.
+  virtual void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) = 0;
+  // The step with this index ends here.
+  virtual void step(Lane lane, std::uint64_t ns, std::uint64_t index) = 0;
+  // So many records of the lane were dropped just before this time.
+  virtual void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) = 0;
+};
+
+// What the ids in spans stand for, on the reading side. Grows only.
+struct Dictionary {
+  std::vector<LayerDef> layers;
+  std::vector<ParameterDef> parameters;
+  std::vector<std::string> names;
+};
+
+}  // namespace layertrace

@@ -1,0 +1,144 @@
+#include "attribute/step_sums.h"
+
+#include <algorithm>
+
+namespace layertrace {
+namespace {
+
+std::size_t slot(LayerId layer, Phase phase) noexcept {
+  return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
+}
+
+}  // namespace
+
+void BusyTime::add(TimeInterval interval) {
+  if (!intervals_.empty() && interval.start_ns < intervals_.back().end_ns) {
+    // Inside the last one (a nested operator), or out of order (another thread).
+    TimeInterval& last = intervals_.back();
+    if (interval.start_ns >= last.start_ns) {
+      last.end_ns = std::max(last.end_ns, interval.end_ns);
+      return;
+    }
+    sorted_ = false;
+  }
+  intervals_.push_back(interval);
+  if (intervals_.size() >= kMaxIntervals) settle_oldest();
+}
+
+const std::vector<TimeInterval>& BusyTime::normalised() {
+  if (sorted_) return intervals_;
+  std::sort(intervals_.begin(), intervals_.end(),
+            [](const TimeInterval& a, const TimeInterval& b) { return a.start_ns < b.start_ns; });
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < intervals_.size(); ++i) {
+    if (intervals_[i].start_ns < intervals_[last].end_ns) {
+      intervals_[last].end_ns = std::max(intervals_[last].end_ns, intervals_[i].end_ns);
+    } else {
+      intervals_[++last] = intervals_[i];
+    }
+  }
+  intervals_.resize(last + 1);
+  sorted_ = true;
+  return intervals_;
+}
+
+void BusyTime::merge(const BusyTime& other) {
+  settled_ns_ += other.settled_ns_;
+  if (other.intervals_.empty()) return;
+  if (!intervals_.empty() && other.intervals_.front().start_ns < intervals_.back().end_ns) sorted_ = false;
+  sorted_ = sorted_ && other.sorted_;
+  intervals_.insert(intervals_.end(), other.intervals_.begin(), other.intervals_.end());
+}
+
+std::uint64_t BusyTime::length() {
+  std::uint64_t total = settled_ns_;
+  for (const TimeInterval& interval : normalised()) total += interval.end_ns - interval.start_ns;
+  return total;
+}
+
+void BusyTime::settle_oldest() {
+  normalised();
+  if (intervals_.size() < kMaxIntervals / 2) return;
+  const auto keep = intervals_.begin() + static_cast<std::ptrdiff_t>(intervals_.size() / 2);
+  for (auto it = intervals_.begin(); it != keep; ++it) settled_ns_ += it->end_ns - it->start_ns;
+  intervals_.erase(intervals_.begin(), keep);
+}
+
+void Cell::clear() noexcept {
+  calls = host_ns = self_host_ns = activities = activity_ns = 0;
+  busy.clear();
+}
+
+void Ledger::add(Cause cause, NameId name, std::uint64_t ns) {
+  ++total;
+  total_ns += ns;
+  if (cause == Cause::kNone) return;
+  Entry& entry = by_cause[static_cast<std::size_t>(cause)];
+  ++entry.count;
+  entry.ns += ns;
+  ++entry.names[index(name)];
+}
+
+void Ledger::merge(const Ledger& other) {
+  total += other.total;
+  total_ns += other.total_ns;
+  for (std::size_t i = 0; i < kCauseCount; ++i) {
+    by_cause[i].count += other.by_cause[i].count;
+    by_cause[i].ns += other.by_cause[i].ns;
+    for (const auto& [name, count] : other.by_cause[i].names) by_cause[i].names[name] += count;
+  }
+}
+
+void Ledger::clear() {
+  total = total_ns = 0;
+  for (Entry& entry : by_cause) {
+    entry.count = entry.ns = 0;
+    entry.names.clear();
+  }
+}
+
+Cell& StepSums::cell(LayerId layer, Phase phase) {
+  const std::size_t i = slot(layer, phase);
+  if (i >= cells_.size()) cells_.resize((index(layer) + 1) * kPhaseCount);
+  return cells_[i];
+}
+
+Cell* StepSums::find(LayerId layer, Phase phase) noexcept {
+  const std::size_t i = slot(layer, phase);
+  return i < cells_.size() && !cells_[i].empty() ? &cells_[i] : nullptr;
+}
+
+void StepSums::add_children(const std::vector<LayerDef>& layers) {
+  if (!layers.empty()) cell(LayerId{static_cast<std::uint32_t>(layers.size() - 1)}, Phase::kForward);
+  self_activity_ns_.resize(cells_.size());
+  for (std::size_t i = 0; i < cells_.size(); ++i) self_activity_ns_[i] = cells_[i].activity_ns;
+  for (std::size_t layer = layers.size(); layer-- != 0;) {
+    const LayerId parent = layers[layer].parent;
+    if (parent == kNoLayer) continue;
+    for (std::size_t phase = 0; phase < kPhaseCount; ++phase) {
+      Cell& child = cells_[layer * kPhaseCount + phase];
+      if (child.activities == 0) continue;
+      Cell& sum = cells_[index(parent) * kPhaseCount + phase];
+      sum.activities += child.activities;
+      sum.activity_ns += child.activity_ns;
+      child.busy.normalised();
+      sum.busy.merge(child.busy);
+    }
+  }
+}
+
+std::uint64_t StepSums::self_activity_ns(LayerId layer, Phase phase) const noexcept {
+  const std::size_t i = slot(layer, phase);
+  return i < self_activity_ns_.size() ? self_activity_ns_[i] : 0;
+}
+
+void StepSums::clear() {
+  for (Cell& cell : cells_) cell.clear();
+  for (Cell& cell : outside_) cell.clear();
+  activities.clear();
+  nodes.clear();
+  cut_scopes = thrown_scopes = 0;
+  step_thread_ns = {};
+}
+
+}  // namespace layertrace

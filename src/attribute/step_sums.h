@@ -1,0 +1,99 @@
+// The sums of one step: a cell for each layer and phase, and one for each phase outside any layer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <layertrace/profile.h>
+
+#include "attribute/span.h"
+
+namespace layertrace {
+
+struct TimeInterval {
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+};
+
+// A list of intervals that is asked for its union's length. Mostly they come in order; then adding is appending.
+class BusyTime {
+ public:
+  void add(TimeInterval interval);
+  void clear() noexcept {
+    intervals_.clear();
+    sorted_ = true;
+    settled_ns_ = 0;
+  }
+  bool empty() const noexcept { return intervals_.empty() && settled_ns_ == 0; }
+  // Sorted, disjoint. What was settled (below) is no longer in it.
+  const std::vector<TimeInterval>& normalised();
+  void merge(const BusyTime& other);
+  std::uint64_t length();
+
+ private:
+  // A step may have no end; beyond this many disjoint intervals the older half is settled into a sum.
+  static constexpr std::size_t kMaxIntervals = 1 << 16;
+  void settle_oldest();
+
+  std::vector<TimeInterval> intervals_;
+  bool sorted_ = true;
+  std::uint64_t settled_ns_ = 0;
+};
+
+struct Cell {
+  std::uint64_t calls = 0;
+  std::uint64_t host_ns = 0;
+  std::uint64_t self_host_ns = 0;
+  std::uint64_t activities = 0;
+  std::uint64_t activity_ns = 0;
+  BusyTime busy;
+
+  void clear() noexcept;
+  bool empty() const noexcept { return calls == 0 && host_ns == 0 && self_host_ns == 0 && activities == 0; }
+};
+
+// Counts of what has no layer, by cause and name.
+struct Ledger {
+  struct Entry {
+    std::uint64_t count = 0;
+    std::uint64_t ns = 0;
+    std::unordered_map<std::uint32_t, std::uint64_t> names;  // NameId → count
+  };
+  std::uint64_t total = 0;
+  std::uint64_t total_ns = 0;
+  std::array<Entry, kCauseCount> by_cause;
+
+  void add(Cause cause, NameId name, std::uint64_t ns);
+  void merge(const Ledger& other);
+  void clear();
+};
+
+class StepSums {
+ public:
+  Cell& cell(LayerId layer, Phase phase);
+  Cell& outside(Phase phase) { return outside_[static_cast<std::size_t>(phase)]; }
+  // The cell if the step has touched it, else nullptr.
+  Cell* find(LayerId layer, Phase phase) noexcept;
+
+  // Adds each layer's activities to its parents', for the figures that include children. `self_activity_ns` keeps what
+  // was a layer's own. Layers are numbered parents first.
+  void add_children(const std::vector<LayerDef>& layers);
+  std::uint64_t self_activity_ns(LayerId layer, Phase phase) const noexcept;
+
+  void clear();
+
+  Ledger activities;
+  Ledger nodes;
+  std::uint64_t cut_scopes = 0;
+  std::uint64_t thrown_scopes = 0;
+  std::array<std::uint64_t, kPhaseCount> step_thread_ns{};  // self time by phase on the thread that steps
+
+ private:
+  std::vector<Cell> cells_;  // layer · kPhaseCount + phase
+  std::vector<std::uint64_t> self_activity_ns_;
+  std::array<Cell, kPhaseCount> outside_;
+};
+
+}  // namespace layertrace

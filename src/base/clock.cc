@@ -1,0 +1,77 @@
+#include "base/clock.h"
+
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace layertrace {
+namespace {
+
+bool invariant_counter() noexcept {
+#if defined(__x86_64__)
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kAdvancedPowerLeaf = 0x80000007;
+  constexpr unsigned kInvariantTscBit = 1U << 8;
+  return __get_cpuid(kAdvancedPowerLeaf, &eax, &ebx, &ecx, &edx) != 0 && (edx & kInvariantTscBit) != 0;
+#elif defined(__aarch64__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+struct Instant {
+  std::uint64_t ticks;
+  std::uint64_t ns;
+};
+
+// The tightest of a few readings: an interrupt between the two clocks would skew the pair.
+Instant now() noexcept {
+  Instant best{};
+  std::uint64_t best_window = ~std::uint64_t{0};
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const std::uint64_t before = clock_ticks();
+    const std::uint64_t ns = boottime_ns();
+    const std::uint64_t after = clock_ticks();
+    if (after - before < best_window) {
+      best_window = after - before;
+      best = {before + (after - before) / 2, ns};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+namespace detail {
+const bool counter_is_invariant = invariant_counter();
+}
+
+namespace {
+// Read when the library is loaded: by the time a session starts, the baseline is long enough.
+const Instant kLoaded = now();
+}  // namespace
+
+std::uint64_t boottime_ns() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+TickScale::TickScale(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick)
+    : base_ticks_(base_ticks), base_ns_(base_ns), scale_(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0)) {}
+
+TickScale TickScale::measure() {
+  if (!detail::counter_is_invariant) return {};
+  constexpr std::uint64_t kShortestBaselineNs = 5'000'000;
+  Instant last = now();
+  while (last.ns - kLoaded.ns < kShortestBaselineNs) last = now();
+  const double rate = static_cast<double>(last.ns - kLoaded.ns) / static_cast<double>(last.ticks - kLoaded.ticks);
+  return {last.ticks, last.ns, rate};
+}
+
+std::string_view clock_name() noexcept { return detail::counter_is_invariant ? "tsc" : "boottime"; }
+
+}  // namespace layertrace

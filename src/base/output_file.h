@@ -1,0 +1,56 @@
+// A file that grows beside its final name and takes that name only when it is whole. A disk that fills up is not the end:
+// what can no longer be written is kept in memory up to a limit, and can be written elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <layertrace/result.h>
+
+#include "base/byte_sink.h"
+
+namespace layertrace {
+
+class OutputFile final : public ByteSink {
+ public:
+  // Writes to `<path>.part`; with an empty path, to a temporary file without a name.
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path, std::size_t memory_limit_bytes);
+
+  ~OutputFile() override;
+  OutputFile(const OutputFile&) = delete;  // one owner of the descriptor
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::uint8_t> block) override;
+
+  // Gives the file its name. An error leaves everything as it is: the part file, and what is kept in memory.
+  Result<void> commit();
+
+  // Writes all there is to another place, which appears whole or not at all.
+  Result<void> copy_to(const std::string& path) const;
+
+  // Whole blocks that neither the disk nor the memory would take.
+  std::uint64_t lost_blocks() const noexcept { return lost_blocks_; }
+  const std::string& path() const noexcept { return path_; }
+  std::uint64_t size() const noexcept { return written_ + kept_.size(); }
+
+  // In a forked child: the parent alone writes.
+  void abandon() noexcept;
+
+ private:
+  OutputFile(std::string path, int fd, std::size_t memory_limit);
+  bool write_now(std::span<const std::uint8_t> block);
+  Result<void> write_kept();
+
+  std::string path_;
+  int fd_;
+  std::size_t memory_limit_;
+  std::uint64_t written_ = 0;  // bytes of whole blocks
+  int error_ = 0;              // errno of the first failure
+  std::vector<std::uint8_t> kept_;
+  std::uint64_t lost_blocks_ = 0;
+  bool committed_ = false;
+};
+
+}  // namespace layertrace

@@ -1,0 +1,213 @@
+#include "capture/recorder.h"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include <layertrace/layertrace.h>
+
+namespace layertrace {
+
+namespace detail {
+constinit std::atomic<std::uint32_t> recording{0};
+}
+
+ThreadState::ThreadState(std::shared_ptr<Recording> recording)
+    : recording_(std::move(recording)), buffer_(recording_->add_thread()) {
+  grow();
+}
+
+ThreadState::~ThreadState() { buffer_->retire(); }
+
+LayerId ThreadState::current_layer() const noexcept {
+  for (std::uint32_t i = depth_; i != 0; --i) {
+    if (frames_[i - 1].end == RecordKind::kScopeEnd) return frames_[i - 1].layer;
+  }
+  return kNoLayer;
+}
+
+const void* ThreadState::current_module() const noexcept {
+  for (std::uint32_t i = depth_; i != 0; --i) {
+    if (frames_[i - 1].end == RecordKind::kScopeEnd) return frames_[i - 1].module;
+  }
+  return nullptr;
+}
+
+bool ThreadState::grow() noexcept {
+  const std::uint32_t capacity = capacity_ == 0 ? 64 : capacity_ * 2;
+  std::unique_ptr<Frame[]> frames(new (std::nothrow) Frame[capacity]);
+  if (frames == nullptr) return false;
+  if (depth_ != 0) std::memcpy(frames.get(), frames_.get(), depth_ * sizeof(Frame));
+  frames_ = std::move(frames);
+  capacity_ = capacity;
+  return true;
+}
+
+ThreadState::Place ThreadState::enter(const Record& begin, LayerId layer, const void* module) noexcept {
+  if (depth_ == capacity_ && !grow()) [[unlikely]] {
+    recording_->count_lost(2);
+    return {};
+  }
+  const auto end = static_cast<RecordKind>(static_cast<std::uint8_t>(begin.kind) + 1);
+  frames_[depth_] = {end, buffer_->begin(begin), layer, recording_->window(), module};
+  return {++depth_, recording_->window()};
+}
+
+void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexcept {
+  if (depth_ < place.depth || frames_[place.depth - 1].window != place.window) return;
+  const bool current = place.window == recording_->window();
+  while (depth_ >= place.depth) {
+    // What is still open above the frame that is left was never closed by its own hook: something threw.
+    const bool abandoned = depth_ > place.depth;
+    const Frame& frame = frames_[--depth_];
+    if (!frame.recorded) continue;
+    if (!current) {
+      buffer_->forget_end();
+      continue;
+    }
+    const std::uint8_t flags = thrown || abandoned ? kThrown : 0;
+    buffer_->end({clock_ticks(), 0, sequence, 0, frame.end, flags, 0});
+  }
+}
+
+// False beyond any depth that operators nest to: then the operator is not recorded.
+bool ThreadState::push_op(OpEnd end) noexcept {
+  if (op_window_ != recording_->window()) [[unlikely]] {
+    op_window_ = recording_->window();
+    op_depth_ = 0;
+    op_node_depth_ = 0;
+  }
+  const std::uint32_t depth = op_depth_++;
+  if (depth >= kMaxOpDepth) [[unlikely]] return false;
+  op_ends_[depth] = end;
+  return true;
+}
+
+void ThreadState::enter_op(NameId name, std::uint8_t flags) noexcept {
+  if (!push_op(OpEnd::kOp)) [[unlikely]] {
+    recording_->count_lost(2);
+  } else if (!buffer_->begin({clock_ticks(), 0, 0, index(name), RecordKind::kOpBegin, flags, 0})) [[unlikely]] {
+    op_ends_[op_depth_ - 1] = OpEnd::kNothing;
+  }
+}
+
+void ThreadState::enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags,
+                                   std::uint64_t sequence) noexcept {
+  if (!push_op(OpEnd::kNode) || op_node_depth_ >= kMaxOpNodes) [[unlikely]] {
+    recording_->count_lost(2);
+    if (op_depth_ <= kMaxOpDepth) op_ends_[op_depth_ - 1] = OpEnd::kNothing;
+    return;
+  }
+  op_nodes_[op_node_depth_++] = enter_node(name, value, flags, sequence);
+}
+
+void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
+  if (op_depth_ == 0 || op_window_ != recording_->window()) [[unlikely]] return;
+  --op_depth_;
+  if (op_depth_ >= kMaxOpDepth) [[unlikely]] return;
+  switch (op_ends_[op_depth_]) {
+    [[likely]] case OpEnd::kOp:
+      buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
+      break;
+    case OpEnd::kNode: {
+      const Place node = op_nodes_[--op_node_depth_];
+      if (node.depth != 0) leave(node, sequence(), false);
+      break;
+    }
+    case OpEnd::kNothing:
+      break;
+  }
+}
+
+namespace recorder {
+namespace detail {
+
+constinit std::atomic<Recording*> current{nullptr};
+constinit thread_local ThreadState* state __attribute__((tls_model("initial-exec"))) = nullptr;
+
+namespace {
+
+// Guards the hand-over of the session to threads that meet it for the first time.
+std::mutex& hand_over() {
+  static auto* mutex = new std::mutex;  // never destroyed: threads may outlive main
+  return *mutex;
+}
+std::shared_ptr<Recording>& published() {
+  static auto* recording = new std::shared_ptr<Recording>;
+  return *recording;
+}
+
+// Retires the thread's buffer when the thread ends. Hooks that run later still (other thread-local destructors) record
+// nothing.
+struct ThreadEnd {
+  bool over = false;
+  ~ThreadEnd() {
+    over = true;
+    delete std::exchange(state, nullptr);
+  }
+};
+thread_local ThreadEnd thread_end;
+
+}  // namespace
+
+ThreadState* attach() noexcept {
+  if (current.load(std::memory_order_relaxed) == nullptr || thread_end.over) return nullptr;
+  try {
+    std::shared_ptr<Recording> recording;
+    {
+      const std::lock_guard lock(hand_over());
+      recording = published();
+    }
+    if (recording == nullptr) return nullptr;
+    auto fresh = std::make_unique<ThreadState>(std::move(recording));
+    delete std::exchange(state, fresh.release());
+    return state;
+  } catch (...) {  // no memory for the thread's state; nothing of it may reach the user's program
+    return nullptr;
+  }
+}
+
+}  // namespace detail
+
+void publish(std::shared_ptr<Recording> recording) {
+  const std::lock_guard lock(detail::hand_over());
+  detail::published() = std::move(recording);
+  detail::current.store(detail::published().get(), std::memory_order_release);
+}
+
+void withdraw() noexcept {
+  set_recording(false);
+  const std::lock_guard lock(detail::hand_over());
+  detail::current.store(nullptr, std::memory_order_release);
+  detail::published().reset();
+}
+
+void set_recording(bool on) noexcept { layertrace::detail::recording.store(on ? 1 : 0, std::memory_order_relaxed); }
+
+Scratch::Scratch()
+    : recording_(std::make_shared<Recording>(8, +[]() -> std::uint64_t { return 0; })),
+      thread_(std::make_unique<ThreadState>(recording_)),
+      outer_(std::exchange(detail::state, thread_.get())) {
+  // Not published: another thread that asks finds no session.
+  detail::current.store(recording_.get(), std::memory_order_release);
+}
+
+Scratch::~Scratch() {
+  detail::current.store(nullptr, std::memory_order_release);
+  detail::state = outer_;
+}
+
+void forget_after_fork() noexcept {
+  // The parent's other threads are gone, whatever they held is in no known state, and its records are the parent's to
+  // write: nothing is destroyed here, only forgotten. The mutex is made anew, since its owner may have vanished.
+  std::construct_at(&detail::hand_over());
+  std::construct_at(&detail::published());
+  set_recording(false);
+  detail::current.store(nullptr, std::memory_order_release);
+  detail::state = nullptr;
+}
+
+}  // namespace recorder
+}  // namespace layertrace

@@ -1,0 +1,155 @@
+// What hooks call. Everything here is noexcept and lock-free once a thread has met the session; trouble is counted and
+// the record dropped.
+//
+// A thread keeps a small stack of what it has open (module scopes, regions, autograd nodes), so that a scope that was
+// left without its own exit (an exception between two halves of a hook) is closed by the one around it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/clock.h"
+#include "capture/recording.h"
+#include "record/record.h"
+
+namespace layertrace {
+
+// Remembers which layer a module at an address was found to be, seen from a given parent. Direct-mapped.
+struct ModuleCacheEntry {
+  const void* module = nullptr;
+  const void* vtable = nullptr;  // another type at the same address is another module
+  LayerId parent = kNoLayer;
+  LayerId layer = kNoLayer;
+};
+
+// One thread's side of a session.
+class ThreadState {
+ public:
+  static constexpr std::size_t kModuleCacheSize = 256;
+
+  struct Place {
+    std::uint32_t depth = 0;
+    std::uint32_t window = 0;
+  };
+  struct Frame {
+    RecordKind end;          // the record that closes it
+    bool recorded;           // its begin was taken by the buffer
+    LayerId layer;           // of a module scope
+    std::uint32_t window;
+    const void* module;
+  };
+
+  explicit ThreadState(std::shared_ptr<Recording> recording);
+  ~ThreadState();
+  ThreadState(const ThreadState&) = delete;
+  ThreadState& operator=(const ThreadState&) = delete;
+
+  const Recording* recording() const noexcept { return recording_.get(); }
+  Recording& shared() noexcept { return *recording_; }
+  std::uint32_t depth() const noexcept { return depth_; }
+  const Frame& top() const noexcept { return frames_[depth_ - 1]; }
+  // The layer of the innermost module scope, kNoLayer outside any.
+  LayerId current_layer() const noexcept;
+  // Its module's address, nullptr outside any.
+  const void* current_module() const noexcept;
+
+  // Each returns where the new frame stands; depth 0 if there was no room for it.
+  Place enter_scope(LayerId layer, const void* module, std::uint64_t sequence) noexcept {
+    return enter({clock_ticks(), 0, sequence, index(layer), RecordKind::kScopeBegin, 0, 0}, layer, module);
+  }
+  Place enter_region(NameId name, std::uint8_t phase, std::uint64_t sequence) noexcept {
+    return enter({clock_ticks(), 0, sequence, index(name), RecordKind::kRegionBegin, phase, 0}, kNoLayer, nullptr);
+  }
+  Place enter_node(NameId name, std::uint64_t value, std::uint8_t flags, std::uint64_t sequence) noexcept {
+    return enter({clock_ticks(), value, sequence, index(name), RecordKind::kNodeBegin, flags, 0}, kNoLayer, nullptr);
+  }
+  // Closes that frame and whatever is still open above it. A frame of another session or window is left alone.
+  void leave(Place place, std::uint64_t sequence, bool thrown) noexcept;
+
+  // Operators do not take frames: there are many, and nothing looks at them. Each has a byte that says what to do at its
+  // end. An operator may turn out to be an autograd node, or nothing that is recorded.
+  void enter_op(NameId name, std::uint8_t flags) noexcept;
+  void enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags, std::uint64_t sequence) noexcept;
+  void skip_op() noexcept { push_op(OpEnd::kNothing); }
+  void leave_op(std::uint64_t (*sequence)()) noexcept;
+
+  void mark(RecordKind kind, std::uint64_t value, std::uint8_t flags) noexcept {
+    buffer_->mark({clock_ticks(), value, 0, 0, kind, flags, 0});
+  }
+
+  ModuleCacheEntry& module_cache(const void* module) noexcept {
+    return module_cache_[(reinterpret_cast<std::uintptr_t>(module) >> 4) % kModuleCacheSize];
+  }
+
+ private:
+  static constexpr std::uint32_t kMaxOpDepth = 512;
+  static constexpr std::uint32_t kMaxOpNodes = 64;
+  enum class OpEnd : std::uint8_t { kNothing, kOp, kNode };
+
+  Place enter(const Record& begin, LayerId layer, const void* module) noexcept;
+  bool grow() noexcept;
+  bool push_op(OpEnd end) noexcept;
+
+  std::shared_ptr<Recording> recording_;
+  std::shared_ptr<ThreadBuffer> buffer_;
+  std::unique_ptr<Frame[]> frames_;
+  std::uint32_t depth_ = 0;
+  std::uint32_t capacity_ = 0;
+  std::uint32_t op_depth_ = 0;
+  std::uint32_t op_window_ = 0;
+  std::array<OpEnd, kMaxOpDepth> op_ends_{};
+  std::array<Place, kMaxOpNodes> op_nodes_{};
+  std::uint32_t op_node_depth_ = 0;
+  std::array<ModuleCacheEntry, kModuleCacheSize> module_cache_;
+};
+
+namespace recorder {
+
+// The session that hooks write to; nullptr when none is active.
+void publish(std::shared_ptr<Recording> recording);
+void withdraw() noexcept;
+
+// Turns hooks on and off within a session.
+void set_recording(bool on) noexcept;
+
+namespace detail {
+extern std::atomic<Recording*> current;
+// One pointer, so that reading it is one instruction even in a shared library.
+extern thread_local ThreadState* state __attribute__((tls_model("initial-exec")));
+ThreadState* attach() noexcept;
+}  // namespace detail
+
+// The calling thread's state in the active session, made on the first call; nullptr without a session, or when the
+// thread is ending.
+inline ThreadState* this_thread() noexcept {
+  ThreadState* state = detail::state;
+  if (state != nullptr && state->recording() == detail::current.load(std::memory_order_relaxed)) [[likely]] {
+    return state;
+  }
+  return detail::attach();
+}
+
+// The state of the last session this thread met, for closing what it opened there.
+inline ThreadState* last_state() noexcept { return detail::state; }
+
+// Lets the calling thread record into memory that nobody reads, to measure what that costs. No session may be active.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;  // it stands for a stretch of one thread's time
+  Scratch& operator=(const Scratch&) = delete;
+
+ private:
+  std::shared_ptr<Recording> recording_;
+  std::unique_ptr<ThreadState> thread_;
+  ThreadState* outer_;
+};
+
+// In a forked child: forgets the parent's session. Its records belong to the parent alone.
+void forget_after_fork() noexcept;
+
+}  // namespace recorder
+}  // namespace layertrace

@@ -1,0 +1,34 @@
+#include "capture/recording.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace layertrace {
+
+std::shared_ptr<ThreadBuffer> Recording::add_thread() {
+  std::array<char, 32> name{};
+  pthread_getname_np(pthread_self(), name.data(), name.size());
+  auto buffer = std::make_shared<ThreadBuffer>(pool_, thread_key_(), static_cast<std::uint64_t>(syscall(SYS_gettid)),
+                                               std::string(name.data()));
+  const std::lock_guard lock(mutex_);
+  new_threads_.push_back(buffer);
+  return buffer;
+}
+
+void Recording::open_window() noexcept {
+  static std::atomic<std::uint32_t> windows{0};
+  window_.store(windows.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void Recording::take_new_threads(std::vector<std::shared_ptr<ThreadBuffer>>& threads) {
+  const std::lock_guard lock(mutex_);
+  for (auto& buffer : new_threads_) threads.push_back(std::move(buffer));
+  new_threads_.clear();
+}
+
+}  // namespace layertrace

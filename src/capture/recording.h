@@ -1,0 +1,51 @@
+// What all threads of one session share: memory for records, the definitions, the list of threads. Threads hold on to it
+// until they meet the next session or end, so a hook that is late never writes into memory that was given back.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "record/chunk_pool.h"
+#include "record/definitions.h"
+#include "record/thread_buffer.h"
+
+namespace layertrace {
+
+class Recording {
+ public:
+  // `thread_key` gives the id by which autograd knows the calling thread.
+  Recording(std::size_t max_chunks, std::uint64_t (*thread_key)())
+      : pool_(max_chunks), thread_key_(thread_key) {}
+  Recording(const Recording&) = delete;  // threads hold its address
+  Recording& operator=(const Recording&) = delete;
+
+  ChunkPool& pool() noexcept { return pool_; }
+  Definitions& definitions() noexcept { return definitions_; }
+
+  // Numbers the stretches in which something is recorded, over all sessions of the process. A scope that was opened in
+  // one window is not closed in another.
+  std::uint32_t window() const noexcept { return window_.load(std::memory_order_relaxed); }
+  void open_window() noexcept;
+
+  std::shared_ptr<ThreadBuffer> add_thread();
+  // Moves the threads that came since the last call into `threads`.
+  void take_new_threads(std::vector<std::shared_ptr<ThreadBuffer>>& threads);
+
+  // Hooks whose record could not even reach a buffer (no memory for the thread's own state). Two for a begin.
+  void count_lost(std::uint64_t records) noexcept { lost_.fetch_add(records, std::memory_order_relaxed); }
+  std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+
+ private:
+  ChunkPool pool_;
+  Definitions definitions_;
+  std::uint64_t (*const thread_key_)();
+  std::atomic<std::uint32_t> window_{0};
+  std::atomic<std::uint64_t> lost_{0};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<ThreadBuffer>> new_threads_;
+};
+
+}  // namespace layertrace

@@ -1,0 +1,510 @@
+#include "perfetto/trace_reader.h"
+
+#include <perfetto.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "perfetto/foreign.h"
+#include "perfetto/format.h"
+
+namespace layertrace {
+namespace {
+
+namespace pb = perfetto::protos::pbzero;
+
+using protozero::ConstBytes;
+using protozero::ConstChars;
+using protozero::Field;
+using protozero::ProtoDecoder;
+
+constexpr std::uint8_t kNoCategory = 0xff;
+constexpr std::uint8_t kStepCategory = kPhaseCount;
+
+std::string_view view(ConstChars chars) { return {chars.data, chars.size}; }
+std::string_view view(ConstBytes bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }
+
+// Interned ids are dense, so a vector will do; an id beyond reason (a damaged file) is ignored.
+template <typename T>
+class Table {
+ public:
+  void set(std::uint64_t id, T value) {
+    if (id >= kMaxIds) return;
+    if (id >= values_.size()) values_.resize(id + 1);
+    values_[id] = std::move(value);
+  }
+  T* find(std::uint64_t id) { return id < values_.size() ? &values_[id] : nullptr; }
+
+ private:
+  static constexpr std::uint64_t kMaxIds = 1 << 24;
+  std::vector<T> values_;
+};
+
+struct InternedName {
+  std::string_view text;
+  NameId id = kNoName;  // looked up when a span first needs it
+};
+
+struct InternedString {
+  LayerId layer = kNoLayer;
+  Cause cause = Cause::kNone;
+};
+
+struct Sequence {
+  bool started = false;
+  std::uint64_t last_ns = 0;
+  Table<InternedName> names;
+  Table<std::uint8_t> categories;
+  Table<InternedString> strings;
+  Table<std::string_view> annotation_names;
+};
+
+// The fields of one track event that we know.
+struct Event {
+  std::uint64_t type = 0;
+  std::uint64_t track = 0;
+  std::uint64_t name_iid = 0;
+  std::string_view name;
+  std::uint64_t flow = 0;
+  std::uint8_t category = kNoCategory;
+  LayerId layer = kNoLayer;
+  Cause cause = Cause::kNone;
+  std::uint64_t sequence = 0;
+  std::optional<std::uint64_t> window;
+  std::optional<std::uint64_t> step;
+  std::uint64_t dropped = 0;
+  bool accumulates = false;
+  bool region = false;
+  bool partial = false;
+  EndedBy ended_by = EndedBy::kExit;
+};
+
+class Reader {
+ public:
+  Reader(Dictionary& dictionary, SpanSink& sink) : dictionary_(dictionary), sink_(sink) {}
+
+  Result<ReadSummary> read(const std::string& path);
+
+ private:
+  void on_packet(ConstBytes bytes);
+  void on_track_descriptor(ConstBytes bytes);
+  void on_interned_data(Sequence& sequence, ConstBytes bytes);
+  void on_definition(std::uint64_t ns, ConstBytes bytes);
+  void on_layer(const pb::TrackEvent::Decoder& event);
+  void on_header(const pb::TrackEvent::Decoder& event);
+  void on_footer(const pb::TrackEvent::Decoder& event);
+  void on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, ConstBytes bytes);
+  Event parse_event(Sequence& sequence, ConstBytes bytes);
+  void parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event);
+  void begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, const Event& event);
+  void on_step_event(Lane lane, std::uint64_t ns, const Event& event);
+  void end_open_spans();
+  NameId name_id(InternedName& name);
+
+  struct LaneState {
+    Sequence scopes;
+    Sequence activities;
+    std::uint32_t open_scopes = 0;
+    std::uint32_t open_activities = 0;
+  };
+
+  Dictionary& dictionary_;
+  SpanSink& sink_;
+  ReadSummary summary_;
+  std::vector<LaneState> lanes_;
+  std::unordered_map<std::string_view, LayerId> layers_;  // by path; views into the file
+  std::unordered_map<std::string_view, NameId> names_;
+  std::unordered_map<std::string_view, Cause> causes_;
+  bool has_header_ = false;
+  bool has_footer_ = false;
+  std::optional<int> newer_version_;
+};
+
+Result<ReadSummary> Reader::read(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  const auto bytes = file->bytes();
+  summary_.file_bytes = bytes.size();
+  for (std::size_t i = 1; i < kCauseCount; ++i) causes_.emplace(cause_text(static_cast<Cause>(i)), static_cast<Cause>(i));
+
+  // Without its first packet this is not a trace at all, however the rest may look.
+  constexpr int kPacketsBeforeHeader = 16;
+  ProtoDecoder decoder(bytes.data(), bytes.size());
+  for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
+    if (field.id() != pb::Trace::kPacketFieldNumber || field.type() != protozero::proto_utils::ProtoWireType::kLengthDelimited) {
+      break;
+    }
+    on_packet(field.as_bytes());
+    ++summary_.packets;
+    if (newer_version_ || (!has_header_ && summary_.packets >= kPacketsBeforeHeader)) break;
+  }
+  if (newer_version_) {
+    return Error{"cannot read " + path,
+                 "it has format version " + std::to_string(*newer_version_) + ", and this layertrace reads up to version " +
+                     std::to_string(format::kVersion),
+                 "Update layertrace to read it"};
+  }
+  if (!has_header_) {
+    const bool is_perfetto = summary_.packets > 1;
+    return Error{"cannot read " + path,
+                 is_perfetto ? "it is a Perfetto trace, but not one that layertrace wrote" : describe_foreign(bytes),
+                 is_perfetto ? "Open it in Perfetto UI" : "Name a .pftrace that layertrace wrote"};
+  }
+  summary_.health.cut = !has_footer_;
+  end_open_spans();
+  return std::move(summary_);
+}
+
+void Reader::on_packet(ConstBytes bytes) {
+  std::uint64_t timestamp = 0;
+  std::uint64_t sequence_id = 0;
+  ConstBytes event{};
+  ConstBytes interned{};
+  ConstBytes track{};
+  ConstBytes snapshot{};
+  ProtoDecoder decoder(bytes);
+  for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
+    switch (field.id()) {
+      case pb::TracePacket::kTimestampFieldNumber:
+        timestamp = field.as_uint64();
+        break;
+      case pb::TracePacket::kTrustedPacketSequenceIdFieldNumber:
+        sequence_id = field.as_uint64();
+        break;
+      case pb::TracePacket::kTrackEventFieldNumber:
+        event = field.as_bytes();
+        break;
+      case pb::TracePacket::kInternedDataFieldNumber:
+        interned = field.as_bytes();
+        break;
+      case pb::TracePacket::kTrackDescriptorFieldNumber:
+        track = field.as_bytes();
+        break;
+      case pb::TracePacket::kClockSnapshotFieldNumber:
+        snapshot = field.as_bytes();
+        break;
+      default:
+        break;
+    }
+  }
+  if (track.data != nullptr) return on_track_descriptor(track);
+  if (sequence_id == format::kDefinitionSequence) {
+    if (event.data != nullptr) on_definition(timestamp, event);
+    return;
+  }
+  if (sequence_id < format::kFirstLaneSequence) return;
+  const std::uint64_t lane = (sequence_id - format::kFirstLaneSequence) / 2;
+  if (lane >= lanes_.size()) return;
+  const Track which = (sequence_id - format::kFirstLaneSequence) % 2 == 0 ? Track::kScopes : Track::kActivities;
+  Sequence& sequence = which == Track::kScopes ? lanes_[lane].scopes : lanes_[lane].activities;
+  if (snapshot.data != nullptr) {
+    pb::ClockSnapshot::Decoder clocks(snapshot);
+    if (auto clock = clocks.clocks()) sequence.last_ns = pb::ClockSnapshot::Clock::Decoder(*clock).timestamp();
+    sequence.started = true;
+    return;
+  }
+  if (!sequence.started) return;
+  if (interned.data != nullptr) on_interned_data(sequence, interned);
+  if (event.data == nullptr) return;
+  sequence.last_ns += timestamp;
+  summary_.end_ns = std::max(summary_.end_ns, sequence.last_ns);
+  on_event(static_cast<Lane>(lane), which, sequence, sequence.last_ns, event);
+}
+
+void Reader::on_track_descriptor(ConstBytes bytes) {
+  pb::TrackDescriptor::Decoder track(bytes);
+  if (!track.has_thread() || track.uuid() < format::kFirstLaneTrack) return;
+  const std::uint64_t lane = (track.uuid() - format::kFirstLaneTrack) / 2;
+  if (lane != lanes_.size()) return;
+  lanes_.emplace_back();
+  pb::ThreadDescriptor::Decoder thread(track.thread());
+  sink_.open_lane(static_cast<Lane>(lane), static_cast<std::uint64_t>(thread.tid()),
+                  std::string(view(thread.thread_name())));
+}
+
+void Reader::on_interned_data(Sequence& sequence, ConstBytes bytes) {
+  pb::InternedData::Decoder data(bytes);
+  for (auto it = data.event_names(); it; ++it) {
+    pb::EventName::Decoder name(*it);
+    sequence.names.set(name.iid(), {view(name.name()), kNoName});
+  }
+  for (auto it = data.event_categories(); it; ++it) {
+    pb::EventCategory::Decoder category(*it);
+    const std::string_view text = view(category.name());
+    std::uint8_t value = text == "step" ? kStepCategory : kNoCategory;
+    for (std::uint8_t p = 0; p < kPhaseCount; ++p) {
+      if (text == phase_name(static_cast<Phase>(p))) value = p;
+    }
+    sequence.categories.set(category.iid(), value);
+  }
+  for (auto it = data.debug_annotation_names(); it; ++it) {
+    pb::DebugAnnotationName::Decoder name(*it);
+    sequence.annotation_names.set(name.iid(), view(name.name()));
+  }
+  for (auto it = data.debug_annotation_string_values(); it; ++it) {
+    pb::InternedString::Decoder string(*it);
+    const std::string_view text = view(string.str());
+    InternedString value;
+    if (const auto layer = layers_.find(text); layer != layers_.end()) value.layer = layer->second;
+    if (const auto cause = causes_.find(text); cause != causes_.end()) value.cause = cause->second;
+    sequence.strings.set(string.iid(), value);
+  }
+}
+
+// ---- Definitions ----
+
+void Reader::on_definition(std::uint64_t ns, ConstBytes bytes) {
+  pb::TrackEvent::Decoder event(bytes);
+  if (event.track_uuid() == format::kLayerTrack) {
+    on_layer(event);
+  } else if (view(event.name()) == format::kHeader) {
+    summary_.start_ns = ns;
+    summary_.end_ns = std::max(summary_.end_ns, ns);
+    on_header(event);
+  } else if (view(event.name()) == format::kFooter) {
+    summary_.end_ns = ns;
+    on_footer(event);
+  }
+}
+
+void Reader::on_layer(const pb::TrackEvent::Decoder& event) {
+  LayerDef layer;
+  std::string_view path;
+  for (auto it = event.debug_annotations(); it; ++it) {
+    pb::DebugAnnotation::Decoder annotation(*it);
+    const std::string_view name = view(annotation.name());
+    const std::string_view value = view(annotation.string_value());
+    if (name == "path") path = value;
+    if (name == "type") layer.type = value;
+    if (name == "name") layer.name = value;
+    if (name == "registered") layer.registered = value != "no";
+    if (name == "shared_with") layer.shared_with = value;
+    if (name == "parent") {
+      if (const auto parent = layers_.find(value); parent != layers_.end()) layer.parent = parent->second;
+    }
+  }
+  layer.path = path;
+  layers_.emplace(path, LayerId{static_cast<std::uint32_t>(dictionary_.layers.size())});
+  dictionary_.layers.push_back(std::move(layer));
+}
+
+void Reader::on_header(const pb::TrackEvent::Decoder& event) {
+  has_header_ = true;
+  RunInfo& run = summary_.run;
+  for (auto it = event.debug_annotations(); it; ++it) {
+    pb::DebugAnnotation::Decoder annotation(*it);
+    const std::string_view name = view(annotation.name());
+    const std::string_view text = view(annotation.string_value());
+    const std::uint64_t number = annotation.uint_value();
+    if (name == "format_version") run.format_version = static_cast<int>(number);
+    if (name == "layertrace_version") run.layertrace_version = text;
+    if (name == "torch_version") run.torch_version = text;
+    if (name == "host") run.host = text;
+    if (name == "os") run.os = text;
+    if (name == "cpu") run.cpu = text;
+    if (name == "cpu_count") run.cpu_count = number;
+    if (name == "memory_bytes") run.memory_bytes = number;
+    if (name == "pid") run.pid = number;
+    if (name == "program") run.program = text;
+    if (name == "clock") run.clock = text;
+    if (name == "created") run.created = text;
+    if (name == "ops") run.ops = number != 0;
+  }
+  if (run.format_version > format::kVersion) newer_version_ = run.format_version;
+}
+
+void Reader::on_footer(const pb::TrackEvent::Decoder& event) {
+  has_footer_ = true;
+  Health& health = summary_.health;
+  for (auto it = event.debug_annotations(); it; ++it) {
+    pb::DebugAnnotation::Decoder annotation(*it);
+    const std::string_view name = view(annotation.name());
+    const std::uint64_t number = annotation.uint_value();
+    if (name == "emitted") health.emitted = number;
+    if (name == "recorded") health.recorded = number;
+    if (name == "dropped") health.dropped = number;
+    if (name == "writer_cpu_ns") health.writer_cpu_ns = number;
+    if (name == "scope_cost_ns") health.scope_cost_ns = annotation.double_value();
+    if (name == "op_cost_ns") health.op_cost_ns = annotation.double_value();
+    if (name == "tracing_share") health.tracing_share = annotation.double_value();
+    if (name == "note") health.notes.emplace_back(view(annotation.string_value()));
+  }
+}
+
+// ---- Events ----
+
+Event Reader::parse_event(Sequence& sequence, ConstBytes bytes) {
+  Event event;
+  ProtoDecoder decoder(bytes);
+  for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
+    switch (field.id()) {
+      case pb::TrackEvent::kTypeFieldNumber:
+        event.type = field.as_uint64();
+        break;
+      case pb::TrackEvent::kTrackUuidFieldNumber:
+        event.track = field.as_uint64();
+        break;
+      case pb::TrackEvent::kNameIidFieldNumber:
+        event.name_iid = field.as_uint64();
+        break;
+      case pb::TrackEvent::kNameFieldNumber:
+        event.name = view(field.as_string());
+        break;
+      case pb::TrackEvent::kFlowIdsFieldNumber:
+        event.flow = field.as_uint64();
+        break;
+      case pb::TrackEvent::kCategoryIidsFieldNumber:
+        if (const std::uint8_t* category = sequence.categories.find(field.as_uint64())) event.category = *category;
+        break;
+      case pb::TrackEvent::kDebugAnnotationsFieldNumber:
+        parse_annotation(sequence, field.as_bytes(), event);
+        break;
+      default:
+        break;
+    }
+  }
+  return event;
+}
+
+void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event) {
+  std::string_view name;
+  std::string_view text;
+  std::uint64_t number = 0;
+  std::uint64_t string_iid = 0;
+  ProtoDecoder decoder(bytes);
+  for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
+    switch (field.id()) {
+      case pb::DebugAnnotation::kNameIidFieldNumber:
+        if (const std::string_view* known = sequence.annotation_names.find(field.as_uint64())) name = *known;
+        break;
+      case pb::DebugAnnotation::kNameFieldNumber:
+        name = view(field.as_string());
+        break;
+      case pb::DebugAnnotation::kStringValueIidFieldNumber:
+        string_iid = field.as_uint64();
+        break;
+      case pb::DebugAnnotation::kStringValueFieldNumber:
+        text = view(field.as_string());
+        break;
+      case pb::DebugAnnotation::kUintValueFieldNumber:
+      case pb::DebugAnnotation::kBoolValueFieldNumber:
+        number = field.as_uint64();
+        break;
+      default:
+        break;
+    }
+  }
+  if (name == format::kPath) {
+    if (const InternedString* string = sequence.strings.find(string_iid)) event.layer = string->layer;
+  } else if (name == format::kUnattributed) {
+    if (const InternedString* string = sequence.strings.find(string_iid)) event.cause = string->cause;
+  } else if (name == format::kSequence) {
+    event.sequence = number + 1;
+  } else if (name == format::kAccumulates) {
+    event.accumulates = true;
+  } else if (name == format::kRegion) {
+    event.region = true;
+  } else if (name == format::kEndedBy) {
+    event.ended_by = text == "exception" ? EndedBy::kException : EndedBy::kCut;
+  } else if (name == format::kWindow) {
+    event.window = number;
+  } else if (name == format::kPartial) {
+    event.partial = true;
+  } else if (name == format::kDropped) {
+    event.dropped = number;
+  } else if (name == "step") {
+    event.step = number;
+  }
+}
+
+void Reader::on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, ConstBytes bytes) {
+  const Event event = parse_event(sequence, bytes);
+  LaneState& state = lanes_[lane];
+  std::uint32_t& open = track == Track::kScopes ? state.open_scopes : state.open_activities;
+  if (event.track == format::kStepTrack) return on_step_event(lane, ns, event);
+  if (event.type == pb::TrackEvent::TYPE_SLICE_BEGIN) {
+    ++open;
+    begin(lane, track, sequence, ns, event);
+  } else if (event.type == pb::TrackEvent::TYPE_SLICE_END) {
+    if (open == 0) return;
+    --open;
+    sink_.end(lane, track, ns, event.ended_by);
+  } else if (event.dropped != 0) {
+    sink_.gap(lane, ns, event.dropped);
+  }
+}
+
+void Reader::begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, const Event& event) {
+  SpanBegin span;
+  span.start_ns = ns;
+  span.phase = event.category < kPhaseCount ? static_cast<Phase>(event.category) : Phase::kOther;
+  span.cause = event.cause;
+  span.accumulates = event.accumulates;
+  span.layer = event.layer;
+  span.call = event.flow;
+  span.sequence = event.sequence;
+  if (track == Track::kActivities) {
+    span.kind = SpanKind::kActivity;
+  } else if (event.sequence != 0 || event.accumulates) {
+    span.kind = SpanKind::kNode;
+  } else if (event.region) {
+    span.kind = SpanKind::kRegion;
+  } else {
+    span.kind = span.phase == Phase::kBackward ? SpanKind::kBackward : SpanKind::kScope;
+  }
+  const bool named = span.kind != SpanKind::kScope && span.kind != SpanKind::kBackward;
+  if (named) {
+    if (InternedName* name = sequence.names.find(event.name_iid)) span.name = name_id(*name);
+  }
+  sink_.begin(lane, span);
+}
+
+NameId Reader::name_id(InternedName& name) {
+  if (name.id == kNoName) {
+    const auto [found, fresh] = names_.try_emplace(name.text, NameId{static_cast<std::uint32_t>(dictionary_.names.size())});
+    if (fresh) dictionary_.names.emplace_back(name.text);
+    name.id = found->second;
+  }
+  return name.id;
+}
+
+void Reader::on_step_event(Lane lane, std::uint64_t ns, const Event& event) {
+  switch (event.type) {
+    case pb::TrackEvent::TYPE_SLICE_BEGIN:
+      if (event.window) sink_.window(lane, ns, true, *event.window);
+      break;
+    case pb::TrackEvent::TYPE_SLICE_END:
+      if (event.step) sink_.step(lane, ns, *event.step);
+      break;
+    case pb::TrackEvent::TYPE_INSTANT:
+      sink_.window(lane, ns, false, 0);
+      break;
+    default:
+      break;
+  }
+}
+
+void Reader::end_open_spans() {
+  for (Lane lane = 0; lane < lanes_.size(); ++lane) {
+    LaneState& state = lanes_[lane];
+    for (; state.open_activities != 0; --state.open_activities) {
+      sink_.end(lane, Track::kActivities, summary_.end_ns, EndedBy::kCut);
+    }
+    for (; state.open_scopes != 0; --state.open_scopes) {
+      sink_.end(lane, Track::kScopes, summary_.end_ns, EndedBy::kCut);
+    }
+  }
+}
+
+}  // namespace
+
+Result<ReadSummary> read_trace(const std::string& path, Dictionary& dictionary, SpanSink& sink) {
+  return Reader(dictionary, sink).read(path);
+}
+
+}  // namespace layertrace

@@ -1,0 +1,497 @@
+#include "perfetto/trace_writer.h"
+
+#include <perfetto.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "perfetto/format.h"
+
+namespace layertrace {
+namespace {
+
+namespace pb = perfetto::protos::pbzero;
+
+using perfetto::protos::pbzero::TrackEvent;
+
+// Ids of interned strings within one packet sequence: dense, in order of first use, so that they are short.
+class Interned {
+ public:
+  // The id, and whether it is new here.
+  std::pair<std::uint64_t, bool> id(std::size_t key) {
+    if (key >= ids_.size()) ids_.resize(key + 1 + key / 2);
+    const bool fresh = ids_[key] == 0;
+    if (fresh) ids_[key] = ++last_;
+    return {ids_[key], fresh};
+  }
+
+ private:
+  std::vector<std::uint32_t> ids_;
+  std::uint32_t last_ = 0;
+};
+
+// Annotation names have fixed ids, defined with a sequence's first packet.
+enum AnnotationName : std::uint8_t { kPath = 1, kSequence, kAccumulates, kRegion, kUnattributed, kEndedBy, kWindow, kPartial, kDropped };
+constexpr std::string_view kAnnotationNames[] = {
+    format::kPath,    format::kSequence, format::kAccumulates, format::kRegion, format::kUnattributed,
+    format::kEndedBy, format::kWindow,   format::kPartial,     format::kDropped,
+};
+
+// Event names that are not in the dictionary.
+enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };
+// Categories: the phases, then these.
+constexpr std::size_t kStepCategory = kPhaseCount;
+constexpr std::size_t kLostCategory = kPhaseCount + 1;
+
+struct Sequence {
+  std::uint32_t id = 0;
+  std::uint64_t track = 0;
+  std::uint64_t last_ns = 0;
+  Interned event_names;   // names · 2, layers · 2 + 1, offset by the fixed ones
+  Interned categories;
+  Interned strings;       // paths by layer, offset by the causes
+};
+
+class Writer final : public TraceWriter {
+ public:
+  Writer(const Dictionary& dictionary, ByteSink& out, const RunInfo& run, std::uint64_t start_ns)
+      : dictionary_(dictionary), out_(out), start_ns_(start_ns), trace_(kSliceBytes, kSliceBytes), pid_(run.pid) {
+    write_head(run);
+  }
+
+  void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
+  void begin(Lane lane, const SpanBegin& span) override;
+  void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
+  void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
+  void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
+  void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+  void flush() override;
+  void close(const Health& health, std::uint64_t end_ns) override;
+
+ private:
+  static constexpr std::size_t kSliceBytes = std::size_t{128} << 10;
+  static constexpr unsigned kPacketsPerFlush = 8192;
+
+  void write_head(const RunInfo& run);
+  void describe_track(std::uint64_t uuid, std::uint64_t parent, std::string_view name);
+  void start_sequence(Sequence& sequence, std::uint32_t id, std::uint64_t track);
+  void define_new_layers();
+  pb::TracePacket* packet(Sequence& sequence, std::uint64_t ns);
+  pb::TracePacket* definition_packet(std::uint64_t ns);
+  TrackEvent* definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name);
+  void begin_step();
+  std::uint64_t event_name(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence, const SpanBegin& span);
+  void packet_done();
+
+  const Dictionary& dictionary_;
+  ByteSink& out_;
+  const std::uint64_t start_ns_;
+  protozero::HeapBuffered<pb::Trace> trace_;
+  std::vector<std::uint8_t> block_;  // whole packets only: a sink may stop between any two blocks
+  const std::uint64_t pid_;
+  unsigned packets_ = 0;
+  std::size_t layers_defined_ = 0;
+  std::vector<Sequence> sequences_;  // two for each lane
+
+  struct {
+    bool waiting = false;  // a step begins, if anything comes before the recording pauses
+    bool open = false;
+    bool window = false;
+    Lane lane = 0;
+    std::uint64_t ns = 0;
+    std::uint64_t index = 0;
+  } step_;
+};
+
+pb::InternedData& interned(pb::InternedData*& data, pb::TracePacket& packet) {
+  if (data == nullptr) data = packet.set_interned_data();
+  return *data;
+}
+
+template <typename Entry>
+void set_interned(Entry* entry, std::uint64_t iid, std::string_view text) {
+  entry->set_iid(iid);
+  entry->set_name(text.data(), text.size());
+}
+
+std::uint64_t category_id(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence, std::size_t category) {
+  const auto [id, fresh] = sequence.categories.id(category);
+  if (fresh) {
+    const std::string_view text = category == kStepCategory   ? "step"
+                                  : category == kLostCategory ? "lost"
+                                                              : phase_name(static_cast<Phase>(category));
+    set_interned(interned(data, packet).add_event_categories(), id, text);
+  }
+  return id;
+}
+
+std::uint64_t string_id(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence, std::size_t key,
+                        std::string_view text) {
+  const auto [id, fresh] = sequence.strings.id(key);
+  if (fresh) {
+    auto* value = interned(data, packet).add_debug_annotation_string_values();
+    value->set_iid(id);
+    value->set_str(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+  }
+  return id;
+}
+
+void Writer::write_head(const RunInfo& run) {
+  {
+    auto* packet = trace_->add_packet();
+    packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
+    packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
+    auto* snapshot = packet->set_clock_snapshot();
+    auto* clock = snapshot->add_clocks();
+    clock->set_clock_id(format::kBoottimeClock);
+    clock->set_timestamp(start_ns_);
+  }
+  {
+    auto* packet = trace_->add_packet();
+    packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
+    auto* track = packet->set_track_descriptor();
+    track->set_uuid(format::kProcessTrack);
+    auto* process = track->set_process();
+    process->set_pid(static_cast<std::int32_t>(pid_));
+    process->set_process_name(run.program);
+  }
+  describe_track(format::kStepTrack, format::kProcessTrack, "steps");
+  describe_track(format::kLayerTrack, format::kProcessTrack, "layers");
+  describe_track(format::kRunTrack, format::kProcessTrack, "layertrace");
+
+  auto* header = definition_instant(start_ns_, format::kRunTrack, format::kHeader);
+  const auto text = [&](std::string_view name, const std::string& value) {
+    auto* annotation = header->add_debug_annotations();
+    annotation->set_name(name.data(), name.size());
+    annotation->set_string_value(value);
+  };
+  const auto number = [&](std::string_view name, std::uint64_t value) {
+    auto* annotation = header->add_debug_annotations();
+    annotation->set_name(name.data(), name.size());
+    annotation->set_uint_value(value);
+  };
+  number("format_version", static_cast<std::uint64_t>(format::kVersion));
+  text("layertrace_version", run.layertrace_version);
+  text("torch_version", run.torch_version);
+  text("host", run.host);
+  text("os", run.os);
+  text("cpu", run.cpu);
+  number("cpu_count", run.cpu_count);
+  number("memory_bytes", run.memory_bytes);
+  number("pid", run.pid);
+  text("program", run.program);
+  text("clock", run.clock);
+  text("created", run.created);
+  number("ops", run.ops ? 1 : 0);
+  flush();
+}
+
+void Writer::describe_track(std::uint64_t uuid, std::uint64_t parent, std::string_view name) {
+  auto* packet = trace_->add_packet();
+  packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
+  auto* track = packet->set_track_descriptor();
+  track->set_uuid(uuid);
+  track->set_parent_uuid(parent);
+  track->set_name(name.data(), name.size());
+}
+
+pb::TracePacket* Writer::definition_packet(std::uint64_t ns) {
+  packet_done();
+  auto* packet = trace_->add_packet();
+  packet->set_timestamp(ns);
+  packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
+  return packet;
+}
+
+TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name) {
+  auto* event = definition_packet(ns)->set_track_event();
+  event->set_type(TrackEvent::TYPE_INSTANT);
+  event->set_track_uuid(track);
+  event->set_name(name.data(), name.size());
+  return event;
+}
+
+// Type and further facts, once for each layer; slices carry the path alone.
+void Writer::define_new_layers() {
+  for (; layers_defined_ < dictionary_.layers.size(); ++layers_defined_) {
+    const LayerDef& layer = dictionary_.layers[layers_defined_];
+    auto* event = definition_instant(start_ns_, format::kLayerTrack, layer.path.empty() ? layer.type : layer.path);
+    const auto text = [&](std::string_view name, const std::string& value) {
+      auto* annotation = event->add_debug_annotations();
+      annotation->set_name(name.data(), name.size());
+      annotation->set_string_value(value);
+    };
+    text("path", layer.path);
+    text("type", layer.type);
+    text("name", layer.name);
+    if (layer.parent != kNoLayer) text("parent", dictionary_.layers[index(layer.parent)].path);
+    if (!layer.registered) text("registered", "no");
+    if (!layer.shared_with.empty()) text("shared_with", layer.shared_with);
+  }
+}
+
+void Writer::start_sequence(Sequence& sequence, std::uint32_t id, std::uint64_t track) {
+  sequence.id = id;
+  sequence.track = track;
+  sequence.last_ns = start_ns_;
+  {
+    auto* packet = trace_->add_packet();
+    packet->set_trusted_packet_sequence_id(id);
+    packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
+    auto* snapshot = packet->set_clock_snapshot();
+    auto* own = snapshot->add_clocks();
+    own->set_clock_id(format::kIncrementalClock);
+    own->set_timestamp(start_ns_);
+    own->set_is_incremental(true);
+    auto* boottime = snapshot->add_clocks();
+    boottime->set_clock_id(format::kBoottimeClock);
+    boottime->set_timestamp(start_ns_);
+  }
+  auto* packet = trace_->add_packet();
+  packet->set_trusted_packet_sequence_id(id);
+  auto* defaults = packet->set_trace_packet_defaults();
+  defaults->set_timestamp_clock_id(format::kIncrementalClock);
+  defaults->set_track_event_defaults()->set_track_uuid(track);
+  auto* data = packet->set_interned_data();
+  for (std::size_t i = 0; i < std::size(kAnnotationNames); ++i) {
+    set_interned(data->add_debug_annotation_names(), i + 1, kAnnotationNames[i]);
+  }
+}
+
+void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
+  const std::uint64_t thread_track = format::kFirstLaneTrack + 2 * std::uint64_t{lane};
+  packet_done();
+  {
+    auto* packet = trace_->add_packet();
+    packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
+    auto* track = packet->set_track_descriptor();
+    track->set_uuid(thread_track);
+    track->set_parent_uuid(format::kProcessTrack);
+    auto* thread = track->set_thread();
+    thread->set_pid(static_cast<std::int32_t>(pid_));
+    thread->set_tid(static_cast<std::int32_t>(tid));
+    thread->set_thread_name(name);
+  }
+  describe_track(thread_track + 1, thread_track, "ops");
+  if (sequences_.size() < 2 * (std::size_t{lane} + 1)) sequences_.resize(2 * (std::size_t{lane} + 1));
+  start_sequence(sequences_[2 * lane], format::scope_sequence(lane), thread_track);
+  start_sequence(sequences_[2 * lane + 1], format::activity_sequence(lane), thread_track + 1);
+}
+
+// Finishes the packet before, and hands over what has gathered.
+void Writer::packet_done() {
+  if (++packets_ >= kPacketsPerFlush) flush();
+}
+
+pb::TracePacket* Writer::packet(Sequence& sequence, std::uint64_t ns) {
+  packet_done();
+  auto* packet = trace_->add_packet();
+  // Clocks never run backwards here: attribution gives a lane's spans in time order, and a stray tick is held still.
+  const std::uint64_t at_ns = std::max(ns, sequence.last_ns);
+  packet->set_timestamp(at_ns - sequence.last_ns);
+  sequence.last_ns = at_ns;
+  packet->set_trusted_packet_sequence_id(sequence.id);
+  return packet;
+}
+
+std::uint64_t Writer::event_name(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence,
+                                 const SpanBegin& span) {
+  std::size_t key = kLossName;
+  std::string_view text = "loss";
+  if (span.name != kNoName) {
+    key = kFixedNames + 2 * std::size_t{index(span.name)};
+    text = dictionary_.names[index(span.name)];
+  } else if (span.layer != kNoLayer) {
+    const LayerDef& layer = dictionary_.layers[index(span.layer)];
+    key = kFixedNames + 2 * std::size_t{index(span.layer)} + 1;
+    text = layer.path.empty() ? layer.type : layer.path;
+  }
+  const auto [id, fresh] = sequence.event_names.id(key);
+  if (fresh) set_interned(interned(data, packet).add_event_names(), id, text);
+  return id;
+}
+
+void Writer::begin(Lane lane, const SpanBegin& span) {
+  if (step_.waiting) begin_step();
+  define_new_layers();
+  Sequence& sequence = sequences_[2 * lane + (span.kind == SpanKind::kActivity ? 1 : 0)];
+  auto* packet = this->packet(sequence, span.start_ns);
+  pb::InternedData* data = nullptr;
+  // Ids first: interned data and the event are two messages of the packet, and only one can be open at a time.
+  const std::uint64_t name = event_name(data, *packet, sequence, span);
+  const std::uint64_t category = category_id(data, *packet, sequence, static_cast<std::size_t>(span.phase));
+  std::uint64_t path = 0;
+  if (span.layer != kNoLayer) {
+    path = string_id(data, *packet, sequence, kCauseCount + index(span.layer), dictionary_.layers[index(span.layer)].path);
+  }
+  std::uint64_t cause = 0;
+  if (span.layer == kNoLayer && span.cause != Cause::kNone) {
+    cause = string_id(data, *packet, sequence, static_cast<std::size_t>(span.cause), cause_text(span.cause));
+  }
+
+  auto* event = packet->set_track_event();
+  event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
+  event->add_category_iids(category);
+  event->set_name_iid(name);
+  if (path != 0) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kPath);
+    annotation->set_string_value_iid(path);
+  }
+  if (cause != 0) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kUnattributed);
+    annotation->set_string_value_iid(cause);
+  }
+  if (span.sequence != 0) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kSequence);
+    annotation->set_uint_value(span.sequence - 1);
+  }
+  if (span.accumulates) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kAccumulates);
+    annotation->set_bool_value(true);
+  }
+  if (span.kind == SpanKind::kRegion) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kRegion);
+    annotation->set_bool_value(true);
+  }
+  if (span.call != 0) event->add_flow_ids(span.call);
+}
+
+void Writer::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
+  auto* event = packet(sequences_[2 * lane + (track == Track::kActivities ? 1 : 0)], end_ns)->set_track_event();
+  event->set_type(TrackEvent::TYPE_SLICE_END);
+  if (by == EndedBy::kExit) return;
+  auto* annotation = event->add_debug_annotations();
+  annotation->set_name_iid(kEndedBy);
+  annotation->set_string_value(by == EndedBy::kException ? "exception" : "cut");
+}
+
+void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
+  if (on) {
+    step_ = {.waiting = true, .open = false, .window = true, .lane = lane, .ns = ns, .index = step};
+    begin_step();
+    return;
+  }
+  step_.waiting = false;
+  Sequence& sequence = sequences_[2 * lane];
+  auto* packet = this->packet(sequence, ns);
+  const auto [name, fresh] = sequence.event_names.id(kPauseName);
+  if (fresh) set_interned(packet->set_interned_data()->add_event_names(), name, format::kPause);
+  auto* event = packet->set_track_event();
+  event->set_type(TrackEvent::TYPE_INSTANT);
+  event->set_track_uuid(format::kStepTrack);
+  event->set_name_iid(name);
+}
+
+void Writer::begin_step() {
+  step_.waiting = false;
+  step_.open = true;
+  Sequence& sequence = sequences_[2 * step_.lane];
+  auto* packet = this->packet(sequence, step_.ns);
+  pb::InternedData* data = nullptr;
+  const std::uint64_t category = category_id(data, *packet, sequence, kStepCategory);
+  auto* event = packet->set_track_event();
+  event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
+  event->set_track_uuid(format::kStepTrack);
+  event->add_category_iids(category);
+  event->set_name("step " + std::to_string(step_.index));
+  if (step_.window) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kWindow);
+    annotation->set_uint_value(step_.index);
+  }
+}
+
+void Writer::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
+  if (step_.waiting) begin_step();
+  if (step_.open) {
+    auto* event = packet(sequences_[2 * lane], ns)->set_track_event();
+    event->set_type(TrackEvent::TYPE_SLICE_END);
+    event->set_track_uuid(format::kStepTrack);
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name("step");
+    annotation->set_uint_value(index);
+  }
+  step_ = {.waiting = true, .open = false, .window = false, .lane = lane, .ns = ns, .index = index + 1};
+}
+
+void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
+  Sequence& sequence = sequences_[2 * lane];
+  auto* packet = this->packet(sequence, ns);
+  pb::InternedData* data = nullptr;
+  const std::uint64_t category = category_id(data, *packet, sequence, kLostCategory);
+  const auto [name, fresh] = sequence.event_names.id(kGapName);
+  if (fresh) set_interned(interned(data, *packet).add_event_names(), name, format::kGap);
+  auto* event = packet->set_track_event();
+  event->set_type(TrackEvent::TYPE_INSTANT);
+  event->add_category_iids(category);
+  event->set_name_iid(name);
+  auto* annotation = event->add_debug_annotations();
+  annotation->set_name_iid(kDropped);
+  annotation->set_uint_value(dropped);
+}
+
+void Writer::flush() {
+  packets_ = 0;
+  block_.clear();
+  for (const auto& slice : trace_.GetSlices()) {
+    const auto used = slice.GetUsedRange();
+    block_.insert(block_.end(), used.begin, used.end);
+  }
+  trace_.Reset();
+  if (!block_.empty()) out_.write(block_);
+}
+
+void Writer::close(const Health& health, std::uint64_t end_ns) {
+  define_new_layers();
+  if (step_.open) {
+    auto* event = packet(sequences_[2 * step_.lane], end_ns)->set_track_event();
+    event->set_type(TrackEvent::TYPE_SLICE_END);
+    event->set_track_uuid(format::kStepTrack);
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(kPartial);
+    annotation->set_bool_value(true);
+  }
+  auto* footer = definition_instant(end_ns, format::kRunTrack, format::kFooter);
+  const auto number = [&](std::string_view name, std::uint64_t value) {
+    auto* annotation = footer->add_debug_annotations();
+    annotation->set_name(name.data(), name.size());
+    annotation->set_uint_value(value);
+  };
+  const auto real = [&](std::string_view name, double value) {
+    auto* annotation = footer->add_debug_annotations();
+    annotation->set_name(name.data(), name.size());
+    annotation->set_double_value(value);
+  };
+  number("emitted", health.emitted);
+  number("recorded", health.recorded);
+  number("dropped", health.dropped);
+  number("writer_cpu_ns", health.writer_cpu_ns);
+  real("scope_cost_ns", health.scope_cost_ns);
+  real("op_cost_ns", health.op_cost_ns);
+  real("tracing_share", health.tracing_share);
+  number("end_ns", end_ns);
+  for (const std::string& note : health.notes) {
+    auto* annotation = footer->add_debug_annotations();
+    annotation->set_name("note");
+    annotation->set_string_value(note);
+  }
+  flush();
+}
+
+}  // namespace
+
+std::unique_ptr<TraceWriter> TraceWriter::make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run,
+                                               std::uint64_t start_ns) {
+  return std::make_unique<Writer>(dictionary, out, run, start_ns);
+}
+
+}  // namespace layertrace

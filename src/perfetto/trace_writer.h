@@ -1,0 +1,27 @@
+// Writes spans as a Perfetto trace, packet by packet, while the program runs. Whatever was flushed is a valid trace, so a
+// program that is killed leaves a file that opens.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <layertrace/profile.h>
+
+#include "attribute/span.h"
+#include "base/byte_sink.h"
+
+namespace layertrace {
+
+class TraceWriter : public SpanSink {
+ public:
+  // Writes the head of the trace. The dictionary must hold, at each call, what the spans refer to.
+  static std::unique_ptr<TraceWriter> make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run,
+                                           std::uint64_t start_ns);
+
+  // Hands everything encoded so far to the sink.
+  virtual void flush() = 0;
+  // The closing record: with it, the trace is whole. `health` is what the spans themselves cannot tell.
+  virtual void close(const Health& health, std::uint64_t end_ns) = 0;
+};
+
+}  // namespace layertrace

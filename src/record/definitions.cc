@@ -1,0 +1,56 @@
+#include "record/definitions.h"
+
+#include <utility>
+
+namespace layertrace {
+
+LayerId Definitions::add_layer(LayerDef layer) {
+  const std::lock_guard lock(mutex_);
+  layers_.push_back(std::move(layer));
+  return LayerId{static_cast<std::uint32_t>(layers_.size() - 1)};
+}
+
+void Definitions::add_parameter(std::uint64_t address, LayerId owner) {
+  const std::lock_guard lock(mutex_);
+  parameters_.push_back({address, owner});
+}
+
+void Definitions::copy_new(std::vector<LayerDef>& layers, std::vector<ParameterDef>& parameters) const {
+  const std::lock_guard lock(mutex_);
+  layers.insert(layers.end(), layers_.begin() + static_cast<std::ptrdiff_t>(layers.size()), layers_.end());
+  parameters.insert(parameters.end(), parameters_.begin() + static_cast<std::ptrdiff_t>(parameters.size()),
+                    parameters_.end());
+}
+
+NameTable& NameTable::instance() {
+  static auto* table = new NameTable;  // never destroyed: hooks may run while the program exits
+  return *table;
+}
+
+NameTable::NameTable() { intern("(too many names)"); }
+
+NameId NameTable::intern(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = ids_.find(name); found != ids_.end()) return found->second;
+  if (names_.size() >= kMaxNames) return NameId{0};
+  const NameId id{static_cast<std::uint32_t>(names_.size())};
+  ids_.emplace(names_.emplace_back(name), id);
+  return id;
+}
+
+const std::string& NameTable::text(NameId id) const {
+  const std::lock_guard lock(mutex_);
+  return names_[index(id)];
+}
+
+std::size_t NameTable::size() const {
+  const std::lock_guard lock(mutex_);
+  return names_.size();
+}
+
+void NameTable::copy_new(std::vector<std::string>& known) const {
+  const std::lock_guard lock(mutex_);
+  known.insert(known.end(), names_.begin() + static_cast<std::ptrdiff_t>(known.size()), names_.end());
+}
+
+}  // namespace layertrace

@@ -1,0 +1,69 @@
+// What the ids in records stand for: the layers and parameters of the models of one session, and the names of operators,
+// autograd nodes and regions. Defined on slow paths under a mutex, always before the first record that uses the id, and
+// read by the drain after it has seen that record.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "record/ids.h"
+
+namespace layertrace {
+
+struct LayerDef {
+  std::string path = {};
+  std::string name = {};
+  std::string type = {};
+  LayerId parent = kNoLayer;
+  bool registered = true;
+  std::string shared_with = {};
+};
+
+struct ParameterDef {
+  std::uint64_t address = 0;
+  LayerId owner = kNoLayer;
+};
+
+class Definitions {
+ public:
+  LayerId add_layer(LayerDef layer);
+  void add_parameter(std::uint64_t address, LayerId owner);
+
+  // Appends to both vectors what they lack. They must have been filled by this function alone.
+  void copy_new(std::vector<LayerDef>& layers, std::vector<ParameterDef>& parameters) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<LayerDef> layers_;
+  std::vector<ParameterDef> parameters_;
+};
+
+// Names outlive sessions, since threads cache their ids. There is one table per process, and it is bounded: a program
+// that makes up names without end gets "(too many names)" for the later ones.
+class NameTable {
+ public:
+  static constexpr std::size_t kMaxNames = 1 << 16;
+
+  static NameTable& instance();
+
+  NameId intern(std::string_view name);
+  // Stable for the life of the process.
+  const std::string& text(NameId id) const;
+  std::size_t size() const;
+
+  // Appends the names that `known` lacks.
+  void copy_new(std::vector<std::string>& known) const;
+
+ private:
+  NameTable();
+  mutable std::mutex mutex_;
+  std::deque<std::string> names_;
+  std::unordered_map<std::string_view, NameId> ids_;
+};
+
+}  // namespace layertrace

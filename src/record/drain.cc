@@ -1,0 +1,111 @@
+#include "record/drain.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace layertrace {
+
+void Drain::add(std::shared_ptr<ThreadBuffer> buffer) {
+  Source source;
+  source.buffer = std::move(buffer);
+  source.lane = next_lane_++;
+  consumer_.open_lane(source.lane, source.buffer->key(), source.buffer->tid(), source.buffer->name());
+  sources_.push_back(std::move(source));
+}
+
+std::uint64_t Drain::pump() {
+  for (Source& source : sources_) source.limit = source.buffer->committed();
+  consumer_.refresh();
+  for (Source& source : sources_) index_new(source);
+
+  std::uint64_t resolved = 0;
+  for (Source& source : sources_) {
+    source.left = source.limit - source.buffer->consumed();
+    resolved += source.left;
+  }
+  for (;;) {
+    // The lane whose next record is the earliest goes on until another lane's next record is due.
+    Source* first = nullptr;
+    std::uint64_t first_ticks = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t second_ticks = std::numeric_limits<std::uint64_t>::max();
+    for (Source& source : sources_) {
+      if (source.left == 0) continue;
+      const std::uint64_t ticks = source.spans[source.span][source.offset].ticks;
+      if (first == nullptr || ticks < first_ticks) {
+        second_ticks = first == nullptr ? second_ticks : first_ticks;
+        first_ticks = ticks;
+        first = &source;
+      } else {
+        second_ticks = std::min(second_ticks, ticks);
+      }
+    }
+    if (first == nullptr) break;
+    resolve_run(*first, second_ticks);
+  }
+
+  for (Source& source : sources_) source.buffer->consume(source.limit - source.buffer->consumed());
+  release_retired();
+  return resolved;
+}
+
+void Drain::index_new(Source& source) {
+  source.spans.clear();
+  source.span = source.offset = 0;
+  source.buffer->unread(source.spans);
+  std::uint64_t position = source.buffer->consumed();
+  for (const auto span : source.spans) {
+    const std::uint64_t known = source.indexed > position ? std::min<std::uint64_t>(source.indexed - position, span.size()) : 0;
+    if (known < span.size()) consumer_.index(source.lane, span.subspan(known));
+    position += span.size();
+  }
+  source.indexed = std::max(source.indexed, position);
+}
+
+void Drain::resolve_run(Source& source, std::uint64_t until_ticks) {
+  while (source.left != 0) {
+    auto span = source.spans[source.span].subspan(source.offset);
+    if (span.size() > source.left) span = span.first(source.left);
+    std::size_t count = span.size();
+    if (span.back().ticks > until_ticks) {
+      // At least one record, so that the merge always goes on.
+      const auto due = std::upper_bound(span.begin() + 1, span.end(), until_ticks,
+                                        [](std::uint64_t ticks, const Record& r) { return ticks < r.ticks; });
+      count = static_cast<std::size_t>(due - span.begin());
+    }
+    const auto run = span.first(count);
+    count_gaps(run);
+    consumer_.resolve(source.lane, run);
+    source.left -= count;
+    source.offset += count;
+    if (source.offset == source.spans[source.span].size()) {
+      ++source.span;
+      source.offset = 0;
+    }
+    if (count < span.size()) return;
+  }
+}
+
+void Drain::count_gaps(std::span<const Record> records) noexcept {
+  const auto gaps = std::count_if(records.begin(), records.end(),
+                                  [](const Record& r) { return r.kind == RecordKind::kGap; });
+  recorded_ += records.size() - static_cast<std::size_t>(gaps);
+}
+
+void Drain::release_retired() {
+  std::erase_if(sources_, [this](Source& source) {
+    const ThreadBuffer& buffer = *source.buffer;
+    if (!buffer.retired() || buffer.committed() != buffer.consumed()) return false;
+    dropped_by_retired_ += buffer.dropped();
+    consumer_.close_lane(source.lane);
+    return true;
+  });
+}
+
+std::uint64_t Drain::dropped() const noexcept {
+  std::uint64_t total = dropped_by_retired_;
+  for (const Source& source : sources_) total += source.buffer->dropped();
+  return total;
+}
+
+}  // namespace layertrace

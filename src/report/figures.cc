@@ -1,0 +1,47 @@
+#include "report/figures.h"
+
+namespace layertrace::report {
+
+Figures& Figures::operator+=(const Figures& other) {
+  forward_ns += other.forward_ns;
+  backward_ns += other.backward_ns;
+  recompute_ns += other.recompute_ns;
+  total_ns += other.total_ns;
+  self_ns += other.self_ns;
+  activity_ns += other.activity_ns;
+  busy_ns += other.busy_ns;
+  activities += other.activities;
+  calls += other.calls;
+  return *this;
+}
+
+Figures figures_of(const Layer& layer) {
+  Figures figures;
+  figures.forward_ns = layer.phase(Phase::kForward).host_ns.mean;
+  figures.backward_ns = layer.phase(Phase::kBackward).host_ns.mean;
+  figures.recompute_ns = layer.phase(Phase::kRecompute).host_ns.mean;
+  figures.total_ns = figures.forward_ns + figures.backward_ns + figures.recompute_ns;
+  figures.calls = layer.calls;
+  for (const PhaseStats& phase : layer.phases) {
+    figures.self_ns += phase.self_host_ns.mean;
+    figures.activity_ns += phase.activity_ns.mean;
+    figures.busy_ns += phase.busy_ns.mean;
+    figures.activities += phase.activities.mean;
+  }
+  return figures;
+}
+
+double share_base_ns(const Profile& profile) {
+  double sum_ns = 0;
+  if (!profile.steps.empty()) {
+    for (const Step& step : profile.steps) sum_ns += static_cast<double>(step.wall_ns);
+    return sum_ns / static_cast<double>(profile.steps.size());
+  }
+  for (const Layer& layer : profile.layers) {
+    if (layer.parent < 0) sum_ns += figures_of(layer).total_ns;
+  }
+  for (const PhaseStats& phase : profile.outside) sum_ns += phase.host_ns.mean;
+  return sum_ns;
+}
+
+}  // namespace layertrace::report

@@ -1,0 +1,177 @@
+// layers_json(): a Profile for programs. Every key is described in docs/json.md.
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <layertrace/report.h>
+
+#include "report/text.h"
+
+namespace layertrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A mean of 12 steps that all took 5 ns is 5, not 5.0: readers compare counts with ==.
+Json number(double value) {
+  constexpr double kExact = 9007199254740992;  // 2^53: whole doubles up to here are exact
+  const bool whole = std::abs(value) <= kExact && value == std::trunc(value);
+  if (whole) return static_cast<std::int64_t>(value);
+  return value;  // NaN and infinities, which JSON lacks, are written as null
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// The seven figures of a phase, each as one of its statistics.
+void put_figures(Json& out, const PhaseStats& stats, double Stat::*field) {
+  out["calls"] = number(stats.calls.*field);
+  out["host_ns"] = number(stats.host_ns.*field);
+  out["self_host_ns"] = number(stats.self_host_ns.*field);
+  out["activities"] = number(stats.activities.*field);
+  out["activity_ns"] = number(stats.activity_ns.*field);
+  out["self_activity_ns"] = number(stats.self_activity_ns.*field);
+  out["busy_ns"] = number(stats.busy_ns.*field);
+}
+
+Json phase_json(const PhaseStats& stats) {
+  Json out = Json::object();
+  put_figures(out, stats, &Stat::mean);
+  put_figures(out["min"], stats, &Stat::min);
+  put_figures(out["max"], stats, &Stat::max);
+  put_figures(out["median"], stats, &Stat::median);
+  put_figures(out["stdev"], stats, &Stat::stdev);
+  return out;
+}
+
+void put_phases(Json& out, const std::array<PhaseStats, kPhaseCount>& phases, bool always_both) {
+  for (std::size_t i = 0; i < kPhaseCount; ++i) {
+    const auto phase = static_cast<Phase>(i);
+    const bool always = always_both && (phase == Phase::kForward || phase == Phase::kBackward);
+    if (always || !phases[i].empty()) out[std::string(phase_name(phase))] = phase_json(phases[i]);
+  }
+}
+
+Json layer_json(const Profile& profile, const Layer& layer) {
+  Json out = Json::object();
+  out["path"] = layer.path;
+  out["name"] = layer.name;
+  out["type"] = layer.type;
+  out["parent"] = layer.parent < 0 ? Json(nullptr) : Json(profile.layers[layer.parent].path);
+  out["calls"] = number(layer.calls);
+  out["ran"] = layer.ran;
+  out["registered"] = layer.registered;
+  out["shared_with"] = text_or_null(layer.shared_with);
+  put_phases(out, layer.phases, true);
+  return out;
+}
+
+Json step_json(const Step& step) {
+  Json phases = Json::object();
+  for (std::size_t i = 0; i < kPhaseCount; ++i) {
+    phases[std::string(phase_name(static_cast<Phase>(i)))] = step.phase_ns[i];
+  }
+  return {{"index", step.index},
+          {"start_ns", step.start_ns},
+          {"wall_ns", step.wall_ns},
+          {"phases", std::move(phases)}};
+}
+
+// Names and causes are keys here. Two that differ only in bytes that are not UTF-8 become one key,
+// with their sum.
+void add_to(Json& object, const std::string& key, std::uint64_t count) {
+  Json& value = object[key];
+  value = count + (value.is_null() ? 0 : value.get<std::uint64_t>());
+}
+
+Json unattributed_json(const std::vector<Unattributed>& groups) {
+  Json out = Json::object();
+  for (const Unattributed& group : groups) {
+    Json& cause = out[report::replace_invalid_utf8(group.cause)];
+    add_to(cause, "count", group.count);
+    add_to(cause, "ns", group.ns);
+    Json& names = cause["names"];
+    if (names.is_null()) names = Json::object();
+    for (const auto& name : group.names)
+      add_to(names, report::replace_invalid_utf8(name.name), name.count);
+  }
+  return out;
+}
+
+Json health_json(const Health& health) {
+  Json out = Json::object();
+  out["attributed_share"] = number(health.attributed_share);
+  out["activities"] = health.activities;
+  out["activity_ns"] = health.activity_ns;
+  out["unattributed"] = unattributed_json(health.unattributed);
+  out["nodes"] = health.nodes;
+  out["unattributed_nodes"] = unattributed_json(health.unattributed_nodes);
+  out["emitted"] = health.emitted;
+  out["recorded"] = health.recorded;
+  out["dropped"] = health.dropped;
+  out["cut"] = health.cut;
+  out["cut_scopes"] = health.cut_scopes;
+  out["thrown_scopes"] = health.thrown_scopes;
+  out["scope_cost_ns"] = number(health.scope_cost_ns);
+  out["op_cost_ns"] = number(health.op_cost_ns);
+  out["writer_cpu_ns"] = health.writer_cpu_ns;
+  out["tracing_share"] = number(health.tracing_share);
+  out["notes"] = health.notes;
+  return out;
+}
+
+Json run_json(const RunInfo& run) {
+  Json out = Json::object();
+  out["layertrace_version"] = run.layertrace_version;
+  out["format_version"] = run.format_version;
+  out["torch_version"] = run.torch_version;
+  out["host"] = run.host;
+  out["os"] = run.os;
+  out["cpu"] = run.cpu;
+  out["cpu_count"] = run.cpu_count;
+  out["memory_bytes"] = run.memory_bytes;
+  out["pid"] = run.pid;
+  out["program"] = run.program;
+  out["clock"] = run.clock;
+  out["created"] = run.created;
+  out["ops"] = run.ops;
+  return out;
+}
+
+// On one line. Bytes that are not UTF-8 become U+FFFD: a module's name must not cost the user the
+// report.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// An array with one element a line: compact, and yet `diff` and `grep` work on it.
+template <typename Items, typename ToJson>
+std::string dump_lines(const Items& items, ToJson to_json) {
+  std::string out = "[";
+  for (const auto& item : items) {
+    out += &item == &items.front() ? "\n" : ",\n";
+    out += dump(to_json(item));
+  }
+  return out + "]";
+}
+
+}  // namespace
+
+std::string layers_json(const Profile& profile) {
+  Json outside = Json::object();
+  put_phases(outside, profile.outside, false);
+  std::string out = "{\"layers\":";
+  out += dump_lines(profile.layers, [&](const Layer& layer) { return layer_json(profile, layer); });
+  out += ",\n\"steps\":" + dump_lines(profile.steps, step_json);
+  out += ",\n\"health\":" + dump(health_json(profile.health));
+  out += ",\n\"phases\":" + dump(outside);
+  out += ",\n\"run\":" + dump(run_json(profile.run));
+  return out + "}\n";
+}
+
+}  // namespace layertrace

@@ -1,0 +1,186 @@
+#include "report/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "report/figures.h"
+#include "report/numbers.h"
+
+namespace layertrace::report {
+namespace {
+
+constexpr std::size_t kNamesShown = 3;    // of what has no layer, the most frequent
+constexpr std::size_t kLongestName = 60;  // cells; some operators carry a whole template signature
+
+std::string quantity(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+double ratio(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string title(const Profile& profile, const Glyphs& glyphs) {
+  std::vector<std::string> types;
+  for (const Layer& layer : profile.layers) {
+    if (layer.parent < 0 && layer.registered) types.push_back(clean(layer.type, glyphs.ascii));
+  }
+  std::vector<std::string> parts{types.empty() ? "no layers" : join(types, ", ")};
+  for (const std::string& part : {profile.run.program, profile.run.cpu}) {
+    if (!part.empty()) parts.push_back(clean(part, glyphs.ascii));
+  }
+  return join(parts, fmt::format(" {} ", glyphs.dot));
+}
+
+std::string steps_sentence(const Profile& profile, const Glyphs& glyphs) {
+  const auto& steps = profile.steps;
+  if (steps.empty()) {
+    return "No step was recorded: figures are of the whole recording, shares of the sum of its "
+           "times.";
+  }
+  const std::string mean = format_time(share_base_ns(profile), glyphs);
+  if (steps.size() == 1) return fmt::format("1 recorded step of {}. Shares are of the step.", mean);
+  const auto [least, most] =
+      std::minmax_element(steps.begin(), steps.end(),
+                          [](const Step& a, const Step& b) { return a.wall_ns < b.wall_ns; });
+  return fmt::format(
+      "{} recorded steps of {} on average ({}). Figures are per step, shares are of the step.",
+      format_count(std::uint64_t{steps.size()}), mean,
+      format_time_range(static_cast<double>(least->wall_ns), static_cast<double>(most->wall_ns),
+                        glyphs));
+}
+
+// " (aten::add ×2, aten::mul ×1, …)"
+std::string names_text(const std::vector<Unattributed::Name>& names, const Glyphs& glyphs) {
+  if (names.empty()) return "";
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) {
+    const std::string name =
+        shorten_middle(clean(names[i].name, glyphs.ascii), kLongestName, glyphs.ellipsis);
+    parts.push_back(fmt::format("{} {}{}", name, glyphs.times, format_count(names[i].count)));
+  }
+  if (names.size() > kNamesShown) parts.emplace_back(glyphs.ellipsis);
+  return fmt::format(" ({})", join(parts, ", "));
+}
+
+// "3 of 1,204 activities (0.2 % of activity time, 24.0 µs) have no layer: …"; `share` is "" for
+// what has no time.
+Sentence unattributed_sentence(const Unattributed& group, std::string_view of_what,
+                               std::string_view share, const Glyphs& glyphs) {
+  return {fmt::format("{} of {}{} {} no layer: {}{}.", format_count(group.count), of_what, share,
+                      group.count == 1 ? "has" : "have", clean(group.cause, glyphs.ascii),
+                      names_text(group.names, glyphs))};
+}
+
+void add_activities(const Profile& profile, const Glyphs& glyphs, std::vector<Sentence>& out) {
+  const Health& health = profile.health;
+  if (!profile.run.ops) {
+    out.push_back({"Operators were not recorded, so there are no activity figures."});
+    return;
+  }
+  if (health.activities == 0) {
+    out.push_back({"No activity was recorded."});
+    return;
+  }
+  const std::string all = quantity(health.activities, "activity", "activities");
+  const auto activity_ns = static_cast<double>(health.activity_ns);
+  out.push_back(
+      {fmt::format("{} of activity time is attributed: {}, {} in all.",
+                   format_share(health.attributed_share), all, format_time(activity_ns, glyphs))});
+  for (const Unattributed& group : health.unattributed) {
+    const std::string share =
+        fmt::format(" ({} of activity time, {})", format_share(ratio(group.ns, health.activity_ns)),
+                    format_time(static_cast<double>(group.ns), glyphs));
+    out.push_back(unattributed_sentence(group, all, share, glyphs));
+  }
+}
+
+void add_nodes(const Health& health, const Glyphs& glyphs, std::vector<Sentence>& out) {
+  if (health.nodes == 0) {
+    out.push_back({"No autograd node ran."});
+    return;
+  }
+  std::uint64_t missing = 0;
+  for (const Unattributed& group : health.unattributed_nodes) missing += group.count;
+  const std::string all = quantity(health.nodes, "autograd node", "autograd nodes");
+  const std::uint64_t found = health.nodes - std::min(health.nodes, missing);
+  out.push_back({missing == 0 ? fmt::format("{}, all attributed.", all)
+                              : fmt::format("{}, {} attributed.", all, format_count(found))});
+  for (const Unattributed& group : health.unattributed_nodes) {
+    const std::string time =
+        group.ns == 0 ? ""
+                      : fmt::format(" ({})", format_time(static_cast<double>(group.ns), glyphs));
+    out.push_back(unattributed_sentence(group, all, time, glyphs));
+  }
+}
+
+void add_records(const Health& health, std::vector<Sentence>& out) {
+  out.push_back({fmt::format("{} dropped of {}.", format_count(health.dropped),
+                             quantity(health.emitted, "record", "records"))});
+  std::vector<std::string> parts;
+  if (health.thrown_scopes > 0) {
+    parts.push_back(quantity(health.thrown_scopes, "scope", "scopes") + " left by an exception");
+  }
+  if (health.cut_scopes > 0) {
+    parts.push_back(quantity(health.cut_scopes, "scope", "scopes") +
+                    " still open when the recording ended");
+  }
+  if (!parts.empty()) out.push_back({join(parts, ", ") + "."});
+}
+
+std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
+  const Health& health = profile.health;
+  if (health.scope_cost_ns == 0 && health.op_cost_ns == 0 && health.tracing_share == 0) {
+    return "What recording cost was not measured.";
+  }
+  const std::string op_cost =
+      profile.run.ops ? fmt::format(", {} an operator", format_time(health.op_cost_ns, glyphs))
+                      : "";
+  return fmt::format(
+      "Recording cost about {} of the step: {} a scope{}; writer thread {} of CPU time.",
+      format_share(health.tracing_share), format_time(health.scope_cost_ns, glyphs), op_cost,
+      format_time(static_cast<double>(health.writer_cpu_ns), glyphs));
+}
+
+}  // namespace
+
+std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
+  const Health& health = profile.health;
+  std::vector<Sentence> out;
+  if (health.cut) {
+    out.push_back(
+        {"Warning: the recording is cut: its file ends without the closing record. "
+         "The figures are of what was written until then.",
+         Tone::kHot});
+  }
+  if (health.dropped > 0) {
+    out.push_back(
+        {fmt::format("Warning: {} of {} were dropped. Figures may be too low.",
+                     format_count(health.dropped), quantity(health.emitted, "record", "records")),
+         Tone::kHot});
+  }
+  for (const std::string& note : health.notes) {
+    out.push_back({fmt::format("Note: {}", clean(note, glyphs.ascii)), Tone::kWarm});
+  }
+  out.push_back({title(profile, glyphs), Tone::kBold});
+  out.push_back({steps_sentence(profile, glyphs)});
+  return out;
+}
+
+std::vector<Sentence> ledger(const Profile& profile, const Glyphs& glyphs) {
+  std::vector<Sentence> out;
+  add_activities(profile, glyphs, out);
+  add_nodes(profile.health, glyphs, out);
+  add_records(profile.health, out);
+  out.push_back({cost_sentence(profile, glyphs)});
+  return out;
+}
+
+}  // namespace layertrace::report

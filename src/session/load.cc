@@ -1,0 +1,87 @@
+#include <layertrace/trace.h>
+
+#include <utility>
+
+#include "attribute/fold.h"
+#include "perfetto/trace_reader.h"
+
+namespace layertrace {
+namespace {
+
+// Counts spans instead of folding them.
+class Counter final : public SpanSink {
+ public:
+  explicit Counter(TraceInfo& info) : info_(info) {}
+
+  void open_lane(Lane /*lane*/, std::uint64_t tid, const std::string& name) override {
+    info_.threads.push_back({name, tid, 0, 0});
+  }
+  void begin(Lane lane, const SpanBegin& span) override {
+    switch (span.kind) {
+      case SpanKind::kScope:
+        ++info_.scopes;
+        ++info_.threads[lane].scopes;
+        break;
+      case SpanKind::kBackward:
+        ++info_.backward_spans;
+        break;
+      case SpanKind::kNode:
+        ++info_.nodes;
+        break;
+      case SpanKind::kActivity:
+        ++info_.activities;
+        ++info_.threads[lane].activities;
+        break;
+      case SpanKind::kRegion:
+        break;
+    }
+  }
+  void end(Lane /*lane*/, Track /*track*/, std::uint64_t /*end_ns*/, EndedBy /*by*/) override {}
+  void window(Lane /*lane*/, std::uint64_t /*ns*/, bool /*on*/, std::uint64_t /*step*/) override {}
+  void step(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*index*/) override { ++info_.steps; }
+  void gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) override {}
+
+ private:
+  TraceInfo& info_;
+};
+
+}  // namespace
+
+Result<Profile> load(const std::string& path) {
+  Dictionary dictionary;
+  Fold fold(dictionary);
+  auto summary = read_trace(path, dictionary, fold);
+  if (!summary) return summary.error();
+  Profile profile = fold.finish(summary->end_ns);
+  profile.run = std::move(summary->run);
+  Health& health = profile.health;
+  const Health& closing = summary->health;
+  health.cut = closing.cut;
+  health.emitted = closing.emitted;
+  health.recorded = closing.recorded;
+  health.dropped = closing.dropped;
+  health.scope_cost_ns = closing.scope_cost_ns;
+  health.op_cost_ns = closing.op_cost_ns;
+  health.writer_cpu_ns = closing.writer_cpu_ns;
+  health.tracing_share = closing.tracing_share;
+  health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
+  return profile;
+}
+
+Result<TraceInfo> info(const std::string& path) {
+  Dictionary dictionary;
+  TraceInfo info;
+  Counter counter(info);
+  auto summary = read_trace(path, dictionary, counter);
+  if (!summary) return summary.error();
+  info.run = std::move(summary->run);
+  info.file_bytes = summary->file_bytes;
+  info.packets = summary->packets;
+  info.layers = dictionary.layers.size();
+  info.start_ns = summary->start_ns;
+  info.end_ns = summary->end_ns;
+  info.cut = summary->health.cut;
+  return info;
+}
+
+}  // namespace layertrace

@@ -1,0 +1,81 @@
+// From records to results: drain → attribution → {profile, trace}. Runs on the writer thread; knows no session, no clock
+// and no framework, so that a test or a benchmark can run it by hand.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <layertrace/profile.h>
+
+#include "attribute/fold.h"
+#include "attribute/resolver.h"
+#include "attribute/span.h"
+#include "base/byte_sink.h"
+#include "base/clock.h"
+#include "capture/recording.h"
+#include "perfetto/trace_writer.h"
+#include "record/drain.h"
+
+namespace layertrace {
+
+class Pipeline {
+ public:
+  Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run, TickScale scale,
+           std::size_t max_intervals);
+  Pipeline(const Pipeline&) = delete;  // its parts refer to each other
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // Takes in what was recorded since the last call and writes it. Returns the number of records.
+  std::uint64_t pump();
+
+  // The end: closes what is open and gives the profile. `health` brings what the records cannot tell.
+  Profile finish(std::uint64_t now_ticks, const Health& health);
+
+ private:
+  // Hands each span to the profile and to the trace.
+  class Tee final : public SpanSink {
+   public:
+    Tee(SpanSink& first, SpanSink& second) : first_(first), second_(second) {}
+    void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
+    void begin(Lane lane, const SpanBegin& span) override;
+    void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
+    void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
+    void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
+    void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+
+   private:
+    SpanSink& first_;
+    SpanSink& second_;
+  };
+
+  // Stands before the resolver: fetches definitions and new threads in time, and counts what recording cost.
+  class Intake final : public RecordConsumer {
+   public:
+    explicit Intake(Pipeline& pipeline) : pipeline_(pipeline) {}
+    void refresh() override;
+    void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) override;
+    void close_lane(Lane lane) override;
+    void index(Lane lane, std::span<const Record> records) override;
+    void resolve(Lane lane, std::span<const Record> records) override;
+
+   private:
+    Pipeline& pipeline_;
+  };
+
+  void fill_health(Health& health, const Profile& profile) const;
+
+  std::shared_ptr<Recording> recording_;
+  RunInfo run_;
+  TickScale scale_;
+  Dictionary dictionary_;
+  Fold fold_;
+  std::unique_ptr<TraceWriter> writer_;
+  Tee tee_;
+  Resolver resolver_;
+  Intake intake_;
+  Drain drain_;
+  std::uint64_t scopes_ = 0;
+  std::uint64_t ops_ = 0;
+};
+
+}  // namespace layertrace

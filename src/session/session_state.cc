@@ -1,0 +1,262 @@
+#include "session/session_state.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include "base/host_info.h"
+#include "capture/recorder.h"
+#include "perfetto/format.h"
+#include "session/cost.h"
+
+namespace layertrace {
+namespace {
+
+// How the memory cap is shared out: half for records on their way, an eighth each for remembering forward calls and for
+// what a full disk refuses; the rest is for the writer's and the profile's own needs.
+std::size_t max_chunks(std::size_t cap) { return cap / 2 / sizeof(Chunk); }
+std::size_t max_intervals(std::size_t cap) { return cap / 8 / sizeof(Intervals::Interval); }
+std::size_t max_kept_bytes(std::size_t cap) { return cap / 8; }
+constexpr std::size_t kSmallestCap = std::size_t{1} << 20;
+
+struct Active {
+  std::mutex mutex;
+  std::weak_ptr<SessionState> session;
+  std::terminate_handler previous_terminate = nullptr;
+};
+Active& active() {
+  static auto* instance = new Active;  // never destroyed: needed while the program exits
+  return *instance;
+}
+
+[[noreturn]] void on_terminate() {
+  SessionState::stop_active();
+  if (const std::terminate_handler previous = active().previous_terminate) previous();
+  std::abort();
+}
+
+std::uint64_t thread_cpu_ns() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+Error already_active(const std::string& output) {
+  return {"cannot start a session", "one is already active" + (output.empty() ? "" : " (it writes " + output + ")"),
+          "Stop it before you start another"};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<SessionState>> SessionState::start(Options options, std::unique_ptr<CaptureHooks> hooks,
+                                                          const std::function<void(Recording&)>& define) {
+  if (options.memory_cap_bytes < kSmallestCap) {
+    return Error{"cannot start a session", "memory_cap_bytes is below 1 MiB", "Give it at least 1 MiB"};
+  }
+  Active& current = active();
+  const std::lock_guard lock(current.mutex);
+  if (const auto other = current.session.lock(); other != nullptr && !other->stopped_) {
+    return already_active(other->options_.output);
+  }
+  auto output = OutputFile::create(options.output, max_kept_bytes(options.memory_cap_bytes));
+  if (!output) return output.error();
+
+  std::shared_ptr<SessionState> session(
+      new SessionState(std::move(options), std::move(hooks), std::move(*output)));
+  define(*session->recording_);
+  session->scope_cost_ns_ = measure_scope_cost();
+  session->op_cost_ns_ = session->options_.ops ? session->hooks_->measure_op_cost() : 0;
+  session->writer_ = std::make_unique<std::thread>([raw = session.get()] { raw->run_writer(); });
+
+  static const bool kHandlersInstalled = [] {
+    std::atexit([] { SessionState::stop_active(); });
+    pthread_atfork(nullptr, nullptr, [] { SessionState::forget_active_after_fork(); });
+    return true;
+  }();
+  static_cast<void>(kHandlersInstalled);
+  if (const auto handler = std::get_terminate(); handler != &on_terminate) {
+    current.previous_terminate = std::set_terminate(&on_terminate);
+  }
+  current.session = session;
+  recorder::publish(session->recording_);
+  session->enter_mode(step_mode(session->options_.schedule, 0), 0);
+  return session;
+}
+
+SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks, std::unique_ptr<OutputFile> output)
+    : options_(std::move(options)),
+      hooks_(std::move(hooks)),
+      output_(std::move(output)),
+      recording_(std::make_shared<Recording>(max_chunks(options_.memory_cap_bytes), hooks_->thread_key())),
+      pid_(getpid()) {
+  RunInfo run;
+  describe_host(run);
+  run.layertrace_version = kVersion;
+  run.format_version = format::kVersion;
+  run.torch_version = hooks_->framework_version();
+  run.clock = clock_name();
+  run.ops = options_.ops;
+  pipeline_ = std::make_unique<Pipeline>(recording_, *output_, run, TickScale::measure(),
+                                         max_intervals(options_.memory_cap_bytes));
+}
+
+SessionState::~SessionState() {
+  if (!is_ours()) {
+    // The thread exists in the parent only: there is nothing to join, and a std::thread may not be let go unjoined.
+    static_cast<void>(writer_.release());
+    return;
+  }
+  if (!stopped_) static_cast<void>(stop());
+}
+
+bool SessionState::is_ours() const noexcept { return getpid() == pid_; }
+
+bool SessionState::recording() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return !stopped_ && is_ours() && mode_ == StepMode::kRecord;
+}
+
+void SessionState::step() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || !is_ours()) return;
+  const std::uint64_t ended = next_step_++;
+  if (mode_ == StepMode::kRecord) {
+    if (ThreadState* thread = recorder::this_thread()) thread->mark(RecordKind::kStep, ended, 0);
+  }
+  enter_mode(step_mode(options_.schedule, next_step_), next_step_);
+}
+
+void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
+  if (mode == mode_) return;
+  const StepMode before = std::exchange(mode_, mode);
+  ThreadState* thread = recorder::this_thread();
+  if (before == StepMode::kIdle) {
+    recording_->open_window();
+    hooks_->enable(options_.ops);
+  }
+  if (before == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 0);
+  if (mode == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 1);
+  recorder::set_recording(mode != StepMode::kIdle);
+  if (mode == StepMode::kIdle) hooks_->disable();
+}
+
+void SessionState::run_writer() noexcept {
+  pthread_setname_np(pthread_self(), "layertrace");
+  using std::chrono::milliseconds;
+  constexpr std::uint64_t kBusyRecords = 4096;
+  constexpr std::size_t kReadyChunks = 4;
+  milliseconds pause{2};
+  std::unique_lock lock(wake_mutex_);
+  while (!stopping_) {
+    wake_.wait_for(lock, pause, [this] { return stopping_; });
+    lock.unlock();
+    std::uint64_t records = 0;
+    try {
+      records = pipeline_->pump();
+    } catch (...) {  // no memory, most likely: the program goes on, the recording does not
+      recorder::set_recording(false);
+      broken_.store(true);
+      return;
+    }
+    recording_->pool().stock(kReadyChunks);
+    // A busy program is followed closely, so that its records find room; a quiet one is left alone.
+    pause = records > kBusyRecords ? milliseconds{2} : std::min(pause * 2, milliseconds{32});
+    writer_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
+    lock.lock();
+  }
+}
+
+Health SessionState::closing_health() const {
+  Health health;
+  health.scope_cost_ns = scope_cost_ns_;
+  health.op_cost_ns = op_cost_ns_;
+  health.writer_cpu_ns = writer_cpu_ns_.load(std::memory_order_relaxed);
+  health.notes = hooks_->notes();
+  return health;
+}
+
+Result<Profile> SessionState::stop() {
+  const std::lock_guard lock(mutex_);
+  if (!is_ours()) {
+    return Error{"cannot stop the session", "it belongs to the process that forked this one", ""};
+  }
+  if (stopped_) {
+    return Error{"cannot stop the session", "it was stopped before", "Its result is in profile()"};
+  }
+  const std::uint64_t now = clock_ticks();
+  if (mode_ != StepMode::kIdle) hooks_->disable();
+  recorder::withdraw();
+  mode_ = StepMode::kIdle;
+  stopped_ = true;
+  {
+    const std::lock_guard wake_lock(wake_mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  writer_->join();
+  writer_.reset();
+  if (broken_.load()) {
+    return Error{"cannot finish the recording", "the writer ran out of memory", "Record fewer steps at a time"};
+  }
+  profile_ = pipeline_->finish(now, closing_health());
+  pipeline_.reset();
+  recording_->pool().trim();
+
+  {
+    Active& current = active();
+    if (std::get_terminate() == &on_terminate) std::set_terminate(current.previous_terminate);
+  }
+  if (auto written = output_->commit(); !written) {
+    Error error = written.error();
+    error.remedy += "; the result is in profile(), and save() writes the trace elsewhere";
+    return error;
+  }
+  return *profile_;
+}
+
+Result<Profile> SessionState::profile() const {
+  const std::lock_guard lock(mutex_);
+  if (!profile_) return Error{"cannot give a profile", "the session is still recording", "Call stop() first"};
+  return *profile_;
+}
+
+Result<void> SessionState::save(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_ || !is_ours()) {
+    return Error{"cannot save the trace to " + path, "the session is still recording", "Call stop() first"};
+  }
+  return output_->copy_to(path);
+}
+
+void SessionState::stop_active() noexcept {
+  try {
+    std::shared_ptr<SessionState> session;
+    {
+      const std::unique_lock lock(active().mutex, std::try_to_lock);
+      if (lock.owns_lock()) session = active().session.lock();
+    }
+    if (session == nullptr || session->stopped_ || !session->is_ours()) return;
+    static_cast<void>(session->stop());
+  } catch (...) {  // the program is ending; what was flushed is on disk
+  }
+}
+
+void SessionState::forget_active_after_fork() noexcept {
+  recorder::forget_after_fork();
+  Active& current = active();
+  std::construct_at(&current.mutex);
+  if (const auto session = current.session.lock()) {
+    // The file is the parent's. The hooks stay: they find that nothing is recorded, and taking them off could meet a
+    // lock that another thread of the parent held.
+    session->output_->abandon();
+  }
+  current.session.reset();
+}
+
+}  // namespace layertrace

@@ -1,0 +1,78 @@
+// The life of one session: recording on and off by schedule, the writer thread, the end. Knows no framework; the hooks
+// and the model's layers are handed in.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <layertrace/layertrace.h>
+
+#include "base/output_file.h"
+#include "capture/hooks.h"
+#include "capture/recording.h"
+#include "capture/schedule.h"
+#include "session/pipeline.h"
+
+namespace layertrace {
+
+class SessionState : public std::enable_shared_from_this<SessionState> {
+ public:
+  // Makes the session the active one and begins with its schedule. `define` adds the model's layers and parameters to
+  // the recording before the first record.
+  static Result<std::shared_ptr<SessionState>> start(Options options, std::unique_ptr<CaptureHooks> hooks,
+                                                     const std::function<void(Recording&)>& define);
+  ~SessionState();
+  SessionState(const SessionState&) = delete;  // hooks and the writer thread refer to it
+  SessionState& operator=(const SessionState&) = delete;
+
+  void step() noexcept;
+  Result<Profile> stop();
+  Result<Profile> profile() const;
+  Result<void> save(const std::string& path) const;
+  bool recording() const noexcept;
+
+  // What a process does at its end, wherever that is: stops the active session, if there is one and it is this process's.
+  static void stop_active() noexcept;
+
+ private:
+  SessionState(Options options, std::unique_ptr<CaptureHooks> hooks, std::unique_ptr<OutputFile> output);
+
+  static void forget_active_after_fork() noexcept;
+  bool is_ours() const noexcept;
+  void enter_mode(StepMode mode, std::uint64_t step) noexcept;
+  void run_writer() noexcept;
+  Health closing_health() const;
+
+  const Options options_;
+  const std::unique_ptr<CaptureHooks> hooks_;
+  const std::unique_ptr<OutputFile> output_;
+  const std::shared_ptr<Recording> recording_;
+  const pid_t pid_;
+  std::unique_ptr<Pipeline> pipeline_;
+
+  mutable std::mutex mutex_;  // start, step, stop, save: one at a time
+  StepMode mode_ = StepMode::kIdle;
+  std::uint64_t next_step_ = 0;
+  bool stopped_ = false;
+  std::optional<Profile> profile_;
+  double scope_cost_ns_ = 0;
+  double op_cost_ns_ = 0;
+
+  std::unique_ptr<std::thread> writer_;
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::atomic<bool> broken_{false};  // the writer gave up
+  std::atomic<std::uint64_t> writer_cpu_ns_{0};
+};
+
+}  // namespace layertrace

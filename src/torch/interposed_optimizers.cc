@@ -1,0 +1,61 @@
+// The optimizers' steps. `Optimizer::step` is pure virtual, but the concrete ones are exported and called through vtables
+// that name them, so defining them here catches calls of an object on the stack and through a pointer alike.
+#include <torch/nn/module.h>
+#include <torch/optim.h>
+
+#include <utility>
+
+#include "record/definitions.h"
+#include "torch/next_function.h"
+#include "torch/scopes.h"
+
+namespace layertrace {
+namespace {
+
+NameId region_name(const char* name) { return NameTable::instance().intern(name); }
+
+}  // namespace
+}  // namespace layertrace
+
+namespace torch::optim {
+
+using layertrace::InterposedRegion;
+using layertrace::next_function;
+using layertrace::Phase;
+
+#define LAYERTRACE_OPTIMIZER(Class, symbol)                                                 \
+  Tensor Class::step(LossClosure closure) {                                                 \
+    static const auto next = next_function<Tensor, Class, LossClosure>(symbol);             \
+    static const layertrace::NameId name = layertrace::region_name(#Class ".step");         \
+    const InterposedRegion region(name, Phase::kOptimizer);                                 \
+    return next(this, std::move(closure));                                                  \
+  }
+
+LAYERTRACE_OPTIMIZER(Adagrad, "_ZN5torch5optim7Adagrad4stepESt8functionIFN2at6TensorEvEE")
+LAYERTRACE_OPTIMIZER(Adam, "_ZN5torch5optim4Adam4stepESt8functionIFN2at6TensorEvEE")
+LAYERTRACE_OPTIMIZER(AdamW, "_ZN5torch5optim5AdamW4stepESt8functionIFN2at6TensorEvEE")
+LAYERTRACE_OPTIMIZER(LBFGS, "_ZN5torch5optim5LBFGS4stepESt8functionIFN2at6TensorEvEE")
+LAYERTRACE_OPTIMIZER(RMSprop, "_ZN5torch5optim7RMSprop4stepESt8functionIFN2at6TensorEvEE")
+LAYERTRACE_OPTIMIZER(SGD, "_ZN5torch5optim3SGD4stepESt8functionIFN2at6TensorEvEE")
+
+#undef LAYERTRACE_OPTIMIZER
+
+void Optimizer::zero_grad(bool set_to_none) {
+  static const auto next = next_function<void, Optimizer, bool>("_ZN5torch5optim9Optimizer9zero_gradEb");
+  static const layertrace::NameId name = layertrace::region_name("zero_grad");
+  const InterposedRegion region(name, Phase::kOptimizer);
+  next(this, set_to_none);
+}
+
+}  // namespace torch::optim
+
+namespace torch::nn {
+
+void Module::zero_grad(bool set_to_none) {
+  static const auto next = layertrace::next_function<void, Module, bool>("_ZN5torch2nn6Module9zero_gradEb");
+  static const layertrace::NameId name = layertrace::region_name("zero_grad");
+  const layertrace::InterposedRegion region(name, layertrace::Phase::kOptimizer);
+  next(this, set_to_none);
+}
+
+}  // namespace torch::nn

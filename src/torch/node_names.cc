@@ -1,0 +1,63 @@
+#include "torch/node_names.h"
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+
+#include <cstring>
+#include <string>
+#include <typeinfo>
+
+#include "base/pointer_table.h"
+#include "record/definitions.h"
+#include "record/record.h"
+
+namespace layertrace {
+namespace {
+
+struct ClassFacts {
+  NameId name = kNoName;
+  std::uint8_t flags = 0;
+};
+
+PointerTable<ClassFacts, 1024>& class_table() {
+  static auto* table = new PointerTable<ClassFacts, 1024>;  // never destroyed: autograd's threads outlive main
+  return *table;
+}
+
+ClassFacts look_up(const torch::autograd::Node& node) {
+  std::string name = node.name();
+  if (const std::size_t last = name.rfind("::"); last != std::string::npos && name.find('<') == std::string::npos) {
+    name.erase(0, last + 2);
+  }
+  ClassFacts facts{NameTable::instance().intern(name), 0};
+  if (typeid(node) == typeid(torch::autograd::AccumulateGrad)) facts.flags = kAccumulates;
+  if (typeid(node) == typeid(torch::autograd::GraphRoot)) facts.flags = kEngineRoot;
+  return facts;
+}
+
+}  // namespace
+
+NodeDescription describe(const torch::autograd::Node& node) noexcept {
+  const void* vtable = nullptr;
+  std::memcpy(&vtable, static_cast<const void*>(&node), sizeof(vtable));
+  ClassFacts facts;
+  if (const ClassFacts* known = class_table().find(vtable)) [[likely]] {
+    facts = *known;
+  } else {
+    try {
+      facts = look_up(node);
+      class_table().add(vtable, facts);
+    } catch (...) {  // a name() that throws is the node's own affair
+      facts = {NameId{0}, 0};
+    }
+  }
+  if ((facts.flags & kAccumulates) != 0) {
+    const auto& accumulate = static_cast<const torch::autograd::AccumulateGrad&>(node);
+    return {facts.name, facts.flags, reinterpret_cast<std::uint64_t>(accumulate.variable.unsafeGetTensorImpl())};
+  }
+  return {facts.name, facts.flags, pack({node.sequence_nr(), node.thread_id()})};
+}
+
+}  // namespace layertrace

@@ -1,0 +1,61 @@
+#include <torch/nn/module.h>
+
+#include <utility>
+
+#include <layertrace/layertrace.h>
+
+#include "session/session_state.h"
+#include "torch/module_registry.h"
+#include "torch/session_start.h"
+#include "torch/torch_hooks.h"
+
+namespace layertrace {
+
+Result<std::shared_ptr<SessionState>> start_session(
+    const std::vector<std::pair<std::string, torch::nn::Module*>>& models, Options options, NodeSource nodes) {
+  return SessionState::start(std::move(options), std::make_unique<TorchHooks>(nodes), [&](Recording& recording) {
+    auto registry = std::make_shared<ModuleRegistry>(recording.definitions());
+    for (const auto& [name, module] : models) registry->add_root(name, *module);
+    ModuleRegistry::set_active(std::move(registry));
+  });
+}
+
+Result<Session> Session::start(torch::nn::Module& model, Options options) {
+  return start(std::vector<std::pair<std::string, torch::nn::Module*>>{{"", &model}}, std::move(options));
+}
+
+Result<Session> Session::start(const std::vector<std::pair<std::string, torch::nn::Module*>>& models,
+                               Options options) {
+  for (const auto& [name, module] : models) {
+    if (module == nullptr) {
+      return Error{"cannot start a session", "the model '" + name + "' is null", "Give each name a module"};
+    }
+    if (models.size() > 1 && name.empty()) {
+      return Error{"cannot start a session", "one of several models has no name", "Give each model a name"};
+    }
+  }
+  auto state = start_session(models, std::move(options), NodeSource::kAuto);
+  if (!state) return state.error();
+  return Session(std::move(*state));
+}
+
+Session::Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+namespace {
+Error moved_from() { return {"cannot use the session", "it was moved from", "Use the session that it was moved to"}; }
+}  // namespace
+
+void Session::step() noexcept {
+  if (state_ != nullptr) state_->step();
+}
+Result<Profile> Session::stop() { return state_ != nullptr ? state_->stop() : moved_from(); }
+Result<Profile> Session::profile() const { return state_ != nullptr ? state_->profile() : moved_from(); }
+Result<void> Session::save(const std::string& path) const {
+  return state_ != nullptr ? state_->save(path) : Result<void>(moved_from());
+}
+bool Session::recording() const noexcept { return state_ != nullptr && state_->recording(); }
+
+}  // namespace layertrace

@@ -1,0 +1,159 @@
+#include "torch/torch_hooks.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/pointer_table.h"
+#include "capture/recorder.h"
+#include "torch/engine.h"
+#include "torch/node_names.h"
+#include "torch/sequence.h"
+
+namespace layertrace {
+namespace {
+
+constexpr std::string_view kEvaluatePrefix = "autograd::engine::evaluate_function";
+
+struct OpFacts {
+  NameId name = kNoName;
+  std::uint8_t flags = 0;
+  const char* text = nullptr;  // our copy, to be sure that the address still says the same
+};
+
+PointerTable<OpFacts, 8192>& op_table() {
+  static auto* table = new PointerTable<OpFacts, 8192>;  // never destroyed: operators may run while the program exits
+  return *table;
+}
+
+// Has no kernel of its own, only calls other operators: aten::linear, aten::conv2d.
+bool is_composite(const at::RecordFunction& fn) {
+  const auto name = fn.operator_name();
+  if (!name) return true;
+  const auto op = c10::Dispatcher::singleton().findOp(*name);
+  if (!op) return true;
+  using c10::DispatchKey;
+  if (op->hasKernelForDispatchKey(DispatchKey::CPU) || op->hasKernelForDispatchKey(DispatchKey::CUDA)) return false;
+  return op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
+         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
+}
+
+OpFacts look_up(const at::RecordFunction& fn) {
+  const NameId name = NameTable::instance().intern(fn.name());
+  return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0}, NameTable::instance().text(name).c_str()};
+}
+
+OpFacts facts_of(const at::RecordFunction& fn) noexcept {
+  // An operator's name lives as long as the operator, so its address will do; a name that was made up for one call
+  // (there are few) may be another's later.
+  const char* text = fn.name();
+  if (const OpFacts* known = op_table().find(text); known != nullptr && std::strcmp(known->text, text) == 0) [[likely]] {
+    return *known;
+  }
+  try {
+    const OpFacts facts = look_up(fn);
+    op_table().add(text, facts);
+    return facts;
+  } catch (...) {  // no memory for the name
+    return {NameId{0}, kOpComposite, ""};
+  }
+}
+
+void enter_node(ThreadState& thread) noexcept {
+  const auto node = torch::autograd::get_current_node();
+  if (node == nullptr || engine_is_followed()) return thread.skip_op();
+  const NodeDescription facts = describe(*node);
+  thread.enter_op_as_node(facts.name, facts.value, facts.flags, next_sequence());
+}
+
+std::unique_ptr<at::ObserverContext> on_function(const at::RecordFunction& fn) {
+  ThreadState* thread = recorder::this_thread();
+  if (thread == nullptr) return nullptr;
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
+      std::strncmp(fn.name(), kEvaluatePrefix.data(), kEvaluatePrefix.size()) == 0) {
+    enter_node(*thread);
+  } else {
+    const OpFacts facts = facts_of(fn);
+    thread->enter_op(facts.name, facts.flags);
+  }
+  return nullptr;
+}
+
+void on_function_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*context*/) {
+  if (ThreadState* thread = recorder::last_state()) thread->leave_op(&next_sequence);
+}
+
+}  // namespace
+
+TorchHooks::TorchHooks(NodeSource nodes)
+    : interposed_(engine_is_interposed()), follow_engine_(interposed_ && nodes == NodeSource::kAuto) {}
+
+TorchHooks::~TorchHooks() { disable(); }
+
+void TorchHooks::enable(bool ops) noexcept {
+  set_engine_followed(follow_engine_);
+  try {
+    at::RecordFunctionCallback callback(&on_function, &on_function_end);
+    if (ops) {
+      // The engine's own records of nodes come in this scope too, and hold more than the nodes' own.
+      callback.scopes({at::RecordScope::FUNCTION});
+    } else if (!follow_engine_) {
+      callback.scopes({at::RecordScope::BACKWARD_FUNCTION});
+    } else {
+      return;
+    }
+    callback_ = at::addGlobalCallback(callback);
+  } catch (...) {  // no memory: layers are recorded, operators are not
+  }
+}
+
+void TorchHooks::disable() noexcept {
+  if (!callback_) return;
+  try {
+    at::removeCallback(*callback_);
+  } catch (...) {
+  }
+  callback_.reset();
+}
+
+std::uint64_t (*TorchHooks::thread_key() const)() { return &autograd_thread; }
+
+// The whole price of an operator's record, PyTorch's part included. Recorded for nobody: no session is published yet.
+double TorchHooks::measure_op_cost() {
+  constexpr int kRounds = 5;
+  constexpr int kOps = 200;
+  const auto round = [] {
+    const std::uint64_t start_ns = boottime_ns();
+    for (int i = 0; i < kOps; ++i) {
+      at::RecordFunction guard(at::RecordScope::FUNCTION);
+      if (guard.isActive()) guard.before("layertrace::measure");
+    }
+    return static_cast<double>(boottime_ns() - start_ns) / kOps;
+  };
+  double idle_ns = 1e9;
+  double active_ns = 1e9;
+  for (int i = 0; i < kRounds; ++i) idle_ns = std::min(idle_ns, round());
+  const recorder::Scratch scratch;
+  enable(/*ops=*/true);
+  for (int i = 0; i < kRounds; ++i) active_ns = std::min(active_ns, round());
+  disable();
+  return std::max(0.0, active_ns - idle_ns);
+}
+
+std::string TorchHooks::framework_version() const { return TORCH_VERSION; }
+
+std::vector<std::string> TorchHooks::notes() const {
+  if (interposed_) return {};
+  return {
+      "LibTorch's own layers are not seen, since layertrace comes after LibTorch in this program's lookup order: link "
+      "layertrace::layertrace with CMake, or put liblayertrace.so before LibTorch's libraries"};
+}
+
+}  // namespace layertrace

@@ -1,0 +1,197 @@
+"""Opens a trace in the real Perfetto UI, served by `layertrace view --offline`, and queries it.
+
+LAYERTRACE_BIN        the layertrace command; else build/bin/layertrace, else the one on PATH
+LAYERTRACE_TRACE      a trace that layertrace wrote; else one of the same shape is made here
+LAYERTRACE_STEPS      how many steps that trace has; else they are only to be numbered without a gap
+LAYERTRACE_SCREENSHOT where to leave the picture of it; else it is only looked at here
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+SAMPLE_STEPS = 3
+TIMEOUT_S = 240
+
+# Slices with the name of their track and the path of their layer, which is a debug annotation.
+SLICES = """
+  select slice.*, track.name as track_name, extract_arg(slice.arg_set_id, 'debug.path') as path
+  from slice join track on slice.track_id = track.id
+"""
+
+QUERIES = {
+    "slices": "select count(*) as n from slice",
+    "import_errors": "select name, value from stats where severity != 'info' and value > 0",
+    "thread_tracks": """
+        select thread.name as thread, count(slice.id) as slices, max(slice.depth) as depth
+        from thread_track join thread using (utid) join slice on slice.track_id = thread_track.id
+        where thread_track.name is null or thread_track.name != 'ops'
+        group by thread.utid""",
+    "ops": f"select count(path) as with_path from ({SLICES}) where track_name = 'ops'",
+    # An operator may belong to no layer, but not while its thread is inside one.
+    "ops_that_lost_their_layer": f"""
+        with ops as (
+          select s.*, thread_track.utid
+          from ({SLICES}) s join thread_track on s.track_id = thread_track.id
+          where s.track_name = 'ops' and s.path is null),
+        scopes as (
+          select s.*, thread_track.utid
+          from ({SLICES}) s join thread_track on s.track_id = thread_track.id
+          where s.track_name is not 'ops' and s.path is not null and s.depth = 0)
+        select ops.name, ops.ts, max(scopes.path) as inside
+        from ops join scopes on scopes.utid = ops.utid
+          and scopes.ts <= ops.ts and ops.ts + ops.dur <= scopes.ts + scopes.dur
+        group by ops.id limit 10""",
+    "phases": "select distinct category from slice where category is not null",
+    "flows": f"""
+        select count(*) as n, sum(source.path = target.path) as same_path
+        from flow
+        join ({SLICES}) source on flow.slice_out = source.id
+        join ({SLICES}) target on flow.slice_in = target.id
+        where source.category = 'forward' and target.category = 'backward'""",
+    "steps": f"select name, dur from ({SLICES}) where track_name = 'steps' order by ts",
+    "layers": f"""
+        select path, extract_arg(arg_set_id, 'debug.type') as type
+        from ({SLICES}) where track_name = 'layers' order by ts""",
+}
+
+
+def layertrace_bin() -> str:
+    built = HERE.parents[1] / "build" / "bin" / "layertrace"
+    found = os.environ.get("LAYERTRACE_BIN") or (
+        str(built) if built.exists() else shutil.which("layertrace")
+    )
+    if not found:
+        pytest.fail("no layertrace command: build it, or set LAYERTRACE_BIN")
+    return found
+
+
+def open_in_ui(trace: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    script = ["node", HERE / "open_trace.mjs", "--bin", layertrace_bin(), "--trace", trace]
+    return subprocess.run(
+        [*script, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    trace = tmp_path_factory.mktemp("sample") / "sample.pftrace"
+    maker = [sys.executable, HERE / "make_sample_trace.py", trace, "--steps", str(SAMPLE_STEPS)]
+    subprocess.run(maker, check=True, timeout=60)
+    return trace
+
+
+@pytest.fixture(scope="module")
+def trace(sample: Path) -> Path:
+    return Path(os.environ.get("LAYERTRACE_TRACE") or sample)
+
+
+@pytest.fixture(scope="module")
+def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(
+        os.environ.get("LAYERTRACE_SCREENSHOT") or tmp_path_factory.mktemp("picture") / "trace.png"
+    )
+
+
+@pytest.fixture(scope="module")
+def report(
+    trace: Path, screenshot: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    queries = tmp_path_factory.mktemp("queries") / "queries.json"
+    queries.write_text(json.dumps([{"name": name, "sql": sql} for name, sql in QUERIES.items()]))
+    # The last step, and in its backward pass the longest inner scope that has a flow from forward.
+    step = f"""
+        select ts, dur from ({SLICES}) where track_name = 'steps' and dur > 0
+        order by ts desc limit 1"""
+    scope = f"""
+        select target.id from flow join slice target on flow.slice_in = target.id join ({step}) step
+        where target.category = 'backward' and target.ts between step.ts and step.ts + step.dur
+        order by target.depth > 2 desc, target.dur desc limit 1"""
+    picture = ["--screenshot", screenshot, "--pin", "^steps$", "--zoom", step, "--select", scope]
+    done = open_in_ui(trace, "--queries", queries, *picture)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def rows(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return report["results"][name]
+
+
+def test_the_ui_opens_it_under_its_name(report: dict[str, Any], trace: Path) -> None:
+    assert report["title"].startswith(trace.name)
+    assert report["failures"] == []
+
+
+def test_the_ui_read_all_of_it(report: dict[str, Any]) -> None:
+    assert rows(report, "slices")[0]["n"] > 0
+    assert rows(report, "import_errors") == []
+    assert report["importErrors"] == 0
+
+
+def test_threads_hold_nested_modules(report: dict[str, Any]) -> None:
+    tracks = rows(report, "thread_tracks")
+    assert tracks
+    assert max(track["depth"] for track in tracks) >= 1
+
+
+def test_every_op_inside_a_layer_names_it(report: dict[str, Any]) -> None:
+    ops = rows(report, "ops")[0]
+    assert ops["with_path"] > 0
+    assert rows(report, "ops_that_lost_their_layer") == []
+
+
+def test_flows_lead_from_forward_to_the_same_layers_backward(report: dict[str, Any]) -> None:
+    assert {"forward", "backward"} <= {row["category"] for row in rows(report, "phases")}
+    flows = rows(report, "flows")[0]
+    assert flows["n"] > 0
+    assert flows["same_path"] == flows["n"]
+
+
+def test_steps_are_numbered_and_whole(report: dict[str, Any]) -> None:
+    steps = rows(report, "steps")
+    numbers = [int(step["name"].removeprefix("step ")) for step in steps]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert all(step["dur"] > 0 for step in steps)
+    if "LAYERTRACE_TRACE" not in os.environ:
+        assert len(steps) == SAMPLE_STEPS
+    elif "LAYERTRACE_STEPS" in os.environ:
+        assert len(steps) == int(os.environ["LAYERTRACE_STEPS"])
+
+
+def test_layers_are_listed_once_with_their_type(report: dict[str, Any]) -> None:
+    layers = rows(report, "layers")
+    paths = [layer["path"] for layer in layers]
+    assert paths
+    assert len(set(paths)) == len(paths)
+    assert all(layer["type"] for layer in layers)
+
+
+def test_the_picture_is_for_a_readme(report: dict[str, Any], screenshot: Path) -> None:
+    header = screenshot.read_bytes()[:24]
+    assert header[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", header[16:]) == (1600, 900)
+
+
+def test_a_hostile_file_name_is_opened_all_the_same(sample: Path, tmp_path: Path) -> None:
+    named = tmp_path / "a b#100%?&x=1+2;$(id)'\"\\é%41.pftrace"
+    shutil.copy(sample, named)
+    done = open_in_ui(named)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_no_trace_is_said_to_be_none(tmp_path: Path) -> None:
+    garbage = tmp_path / "garbage.pftrace"
+    garbage.write_bytes(bytes(range(256)) * 8)
+    done = open_in_ui(garbage)
+    assert done.returncode == 1
+    assert "Cannot open this file" in done.stdout

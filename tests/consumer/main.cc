@@ -1,0 +1,3 @@
+#include <layertrace/layertrace.h>
+
+int main() { return 0; }

@@ -1,0 +1,203 @@
+// layers_json(), parsed back and compared key by key.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <layertrace/report.h>
+
+#include "profiles.h"
+
+namespace layertrace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Keys = std::vector<std::string>;
+
+Json parsed(const Profile& profile) { return Json::parse(layers_json(profile)); }
+
+Keys keys(const Json& object) {
+  Keys out;
+  for (const auto& [key, value] : object.items()) out.push_back(key);
+  return out;
+}
+
+const Keys kFigures{"calls",       "host_ns",          "self_host_ns", "activities",
+                    "activity_ns", "self_activity_ns", "busy_ns"};
+
+// Each figure another number, so that none can stand in for another.
+PhaseStats counted(double first) {
+  PhaseStats stats;
+  for (Stat* stat : {&stats.calls, &stats.host_ns, &stats.self_host_ns, &stats.activities,
+                     &stats.activity_ns, &stats.self_activity_ns, &stats.busy_ns}) {
+    *stat = {first, first + 1, first + 2, first + 3, first + 4};
+    first += 10;
+  }
+  return stats;
+}
+
+TEST(LayersJson, HasItsPartsInOrder) {
+  EXPECT_EQ(keys(parsed(made::small_net())), (Keys{"layers", "steps", "health", "phases", "run"}));
+  EXPECT_EQ(layers_json(made::small_net()), layers_json(made::small_net()));
+}
+
+TEST(LayersJson, DescribesEveryLayer) {
+  const Json layers = parsed(made::small_net())["layers"];
+  ASSERT_EQ(layers.size(), 8u);
+  const Json& root = layers[0];
+  EXPECT_EQ(keys(root), (Keys{"path", "name", "type", "parent", "calls", "ran", "registered",
+                              "shared_with", "forward", "backward"}));
+  EXPECT_EQ(root["path"], "");
+  EXPECT_EQ(root["name"], "Net");
+  EXPECT_EQ(root["type"], "Net");
+  EXPECT_TRUE(root["parent"].is_null());
+  EXPECT_EQ(root["calls"], 1);
+  EXPECT_EQ(root["ran"], true);
+  EXPECT_EQ(root["registered"], true);
+  EXPECT_TRUE(root["shared_with"].is_null());
+  EXPECT_EQ(root["forward"]["host_ns"], 4'000'000);
+  EXPECT_EQ(root["backward"]["host_ns"], 5'000'000);
+
+  const Json& inner = layers[3];
+  EXPECT_EQ(inner["path"], "heads.0");
+  EXPECT_EQ(inner["name"], "0");
+  EXPECT_EQ(inner["parent"], "heads");
+  EXPECT_EQ(layers[1]["parent"], "");
+  EXPECT_EQ(layers[2]["calls"], 0);
+  EXPECT_EQ(layers[5]["ran"], false);
+  EXPECT_EQ(layers[5]["forward"]["host_ns"], 0);  // always there
+  EXPECT_EQ(layers[5]["backward"]["host_ns"], 0);
+  EXPECT_EQ(layers[6]["shared_with"], "embed");
+  EXPECT_EQ(layers[7]["registered"], false);
+  EXPECT_EQ(layers[7]["calls"], 0.5);
+}
+
+TEST(LayersJson, HasFiveStatisticsOfSevenFiguresPerPhase) {
+  made::ProfileMaker net;
+  net.root("Net");
+  for (std::size_t i = 0; i < kPhaseCount; ++i)
+    net[0].phases[i] = counted(100.0 * static_cast<double>(i + 1));
+  const Json layer = parsed(net.profile)["layers"][0];
+  const Keys phases{"forward",   "loss",          "backward", "recompute",
+                    "optimizer", "communication", "data",     "other"};
+  for (std::size_t i = 0; i < kPhaseCount; ++i) {
+    const Json& phase = layer.at(phases[i]);
+    Keys expected = kFigures;
+    expected.insert(expected.end(), {"min", "max", "median", "stdev"});
+    EXPECT_EQ(keys(phase), expected);
+    for (std::size_t k = 0; k < kFigures.size(); ++k) {
+      const auto first = static_cast<double>(100 * (i + 1) + 10 * k);
+      EXPECT_EQ(phase[kFigures[k]], first);
+      EXPECT_EQ(phase["min"][kFigures[k]], first + 1);
+      EXPECT_EQ(phase["max"][kFigures[k]], first + 2);
+      EXPECT_EQ(phase["median"][kFigures[k]], first + 3);
+      EXPECT_EQ(phase["stdev"][kFigures[k]], first + 4);
+    }
+    for (const char* statistic : {"min", "max", "median", "stdev"})
+      EXPECT_EQ(keys(phase[statistic]), kFigures);
+  }
+}
+
+TEST(LayersJson, LeavesEmptyPhasesOutButForwardAndBackward) {
+  const Json json = parsed(made::small_net());
+  for (const Json& layer : json["layers"]) {
+    EXPECT_TRUE(layer.contains("forward") && layer.contains("backward"));
+    EXPECT_FALSE(layer.contains("loss") || layer.contains("recompute") || layer.contains("other"));
+  }
+  EXPECT_EQ(keys(json["phases"]), (Keys{"loss", "optimizer", "data"}));
+  EXPECT_EQ(json["phases"]["optimizer"]["host_ns"], 1'200'000);
+  EXPECT_EQ(json["phases"]["optimizer"]["max"]["activities"], 14);
+}
+
+TEST(LayersJson, WritesWholeNumbersWithoutAFraction) {
+  made::ProfileMaker net;
+  net.root("Net", {.forward_ns = 5, .backward_ns = 2.5, .calls = 1e15});
+  net[0].phases[0].busy_ns = made::constant(std::nan(""));
+  const std::string text = layers_json(net.profile);
+  EXPECT_NE(text.find("\"forward\":{\"calls\":1000000000000000,\"host_ns\":5,"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\"host_ns\":2.5,"), std::string::npos);
+  EXPECT_NE(text.find("\"busy_ns\":null"), std::string::npos);
+}
+
+TEST(LayersJson, ListsTheSteps) {
+  Profile profile = made::small_net();
+  profile.steps[1].start_ns = 18'446'744'073'709'551'615u;
+  profile.steps[1].phase_ns = {1, 2, 3, 4, 5, 6, 7, 8};
+  const Json steps = parsed(profile)["steps"];
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(keys(steps[1]), (Keys{"index", "start_ns", "wall_ns", "phases"}));
+  EXPECT_EQ(steps[1]["index"], 1);
+  EXPECT_EQ(steps[1]["start_ns"], 18'446'744'073'709'551'615u);
+  EXPECT_EQ(steps[1]["wall_ns"], 12'000'000);
+  EXPECT_EQ(steps[1]["phases"].dump(),
+            R"({"forward":1,"loss":2,"backward":3,"recompute":4,"optimizer":5,)"
+            R"("communication":6,"data":7,"other":8})");
+}
+
+TEST(LayersJson, TellsTheHealth) {
+  Profile profile = made::small_net();
+  profile.health.dropped = 7;
+  profile.health.cut = true;
+  profile.health.cut_scopes = 2;
+  profile.health.thrown_scopes = 1;
+  profile.health.notes = {"one", "two"};
+  EXPECT_EQ(parsed(profile)["health"], Json::parse(R"({
+    "attributed_share": 0.998, "activities": 1204, "activity_ns": 12000000,
+    "unattributed": {"launched by a thread with no scope":
+        {"count": 3, "ns": 24000, "names": {"aten::add": 2, "aten::mul": 1}}},
+    "nodes": 310,
+    "unattributed_nodes": {"made before the recording began":
+        {"count": 4, "ns": 0, "names": {"AddBackward0": 4}}},
+    "emitted": 12345, "recorded": 12345, "dropped": 7, "cut": true, "cut_scopes": 2, "thrown_scopes": 1,
+    "scope_cost_ns": 55, "op_cost_ns": 210, "writer_cpu_ns": 4200000, "tracing_share": 0.003,
+    "notes": ["one", "two"]})"));
+}
+
+TEST(LayersJson, TellsOfTheRun) {
+  Profile profile;
+  profile.run = {"0.1.0", 2,    "2.4.1", "box",   "Linux 6.1", "EPYC",
+                 8,       1024, 77,      "train", "tsc",       "2025-01-02T03:04:05Z",
+                 false};
+  EXPECT_EQ(parsed(profile)["run"], Json::parse(R"({
+    "layertrace_version": "0.1.0", "format_version": 2, "torch_version": "2.4.1", "host": "box", "os": "Linux 6.1",
+    "cpu": "EPYC", "cpu_count": 8, "memory_bytes": 1024, "pid": 77, "program": "train", "clock": "tsc",
+    "created": "2025-01-02T03:04:05Z", "ops": false})"));
+}
+
+TEST(LayersJson, ReplacesWhatIsNotUtf8) {
+  Profile profile = made::small_net();
+  profile.layers[1].name = "a\xff\n\"";
+  profile.run.program = "\xc3";
+  profile.health.notes = {"\xe2\x82"};
+  profile.health.unattributed = {{"c\xff", 1, 10, {{"n\xfe", 1}, {"n\xff", 2}}},
+                                 {"c\xfe", 2, 20, {{"n\xff", 4}}}};
+  const Json json = parsed(profile);
+  EXPECT_EQ(json["layers"][1]["name"], "a\ufffd\n\"");
+  EXPECT_EQ(json["run"]["program"], "\ufffd");
+  // Two causes that now read the same are one, with their sum; so are names.
+  EXPECT_EQ(json["health"]["unattributed"], Json::parse("{\"c\ufffd\": {\"count\": 3, \"ns\": 30, "
+                                                        "\"names\": {\"n\ufffd\": 7}}}"));
+}
+
+TEST(LayersJson, SurvivesAnEmptyProfile) {
+  const Json json = parsed(Profile());
+  EXPECT_EQ(json["layers"], Json::array());
+  EXPECT_EQ(json["steps"], Json::array());
+  EXPECT_EQ(json["phases"], Json::object());
+  EXPECT_EQ(json["health"]["unattributed"], Json::object());
+  EXPECT_EQ(json["health"]["notes"], Json::array());
+}
+
+TEST(LayersJson, PutsOneLayerOnALine) {
+  const std::string text = layers_json(made::small_net());
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 4 + 1);
+  EXPECT_TRUE(text.ends_with("}\n"));
+}
+
+}  // namespace
+}  // namespace layertrace

@@ -1,0 +1,141 @@
+// Profiles made by hand, for the tests of the reports.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include <layertrace/profile.h>
+
+namespace layertrace::made {
+
+inline constexpr double kUs = 1e3;
+inline constexpr double kMs = 1e6;
+
+inline Stat constant(double value) { return {value, value, value, value, 0}; }
+
+struct Made {
+  double forward_ns = 0;
+  double backward_ns = 0;
+  double calls = 1;
+  double activities = 0;
+};
+
+// Layers are added parents first; a layer's path follows from its parent's.
+class ProfileMaker {
+ public:
+  int root(const std::string& type, Made figures = {}) { return add(-1, "", type, type, figures); }
+
+  int layer(int parent, const std::string& name, const std::string& type, Made figures = {}) {
+    const std::string& above = profile.layers[parent].path;
+    return add(parent, above.empty() ? name : above + "." + name, name, type, figures);
+  }
+
+  int not_run(int parent, const std::string& name, const std::string& type) {
+    const int index = layer(parent, name, type, {.calls = 0});
+    profile.layers[index].ran = false;
+    return index;
+  }
+
+  Layer& operator[](int index) { return profile.layers[index]; }
+
+  void steps(std::initializer_list<double> wall_ns) {
+    for (const double ns : wall_ns) {
+      Step step;
+      step.index = profile.steps.size();
+      step.wall_ns = static_cast<std::uint64_t>(ns);
+      profile.steps.push_back(step);
+    }
+  }
+
+  void outside(Phase phase, double host_ns, double activities) {
+    PhaseStats& stats = profile.outside[static_cast<std::size_t>(phase)];
+    stats.host_ns = constant(host_ns);
+    stats.activities = constant(activities);
+  }
+
+  Profile profile;
+
+ private:
+  int add(int parent, std::string path, std::string name, std::string type, Made figures) {
+    const int index = static_cast<int>(profile.layers.size());
+    Layer layer;
+    layer.path = std::move(path);
+    layer.name = std::move(name);
+    layer.type = std::move(type);
+    layer.parent = parent;
+    layer.calls = figures.calls;
+    layer.ran = true;
+    PhaseStats& forward = layer.phases[static_cast<std::size_t>(Phase::kForward)];
+    forward.calls = constant(figures.calls);
+    forward.host_ns = constant(figures.forward_ns);
+    forward.activities = constant(figures.activities);
+    layer.phases[static_cast<std::size_t>(Phase::kBackward)].host_ns =
+        constant(figures.backward_ns);
+    profile.layers.push_back(std::move(layer));
+    if (parent >= 0) profile.layers[parent].children.push_back(index);
+    return index;
+  }
+};
+
+// A small net with everything that a row can be: a container, a layer that did not run, a shared
+// one, one that was not registered; two steps of 10 and 12 ms; some activities without a layer.
+inline Profile small_net() {
+  ProfileMaker net;
+  const int root = net.root("Net", {4 * kMs, 5 * kMs, 1, 120});
+  net.layer(root, "embed", "Embedding", {250 * kUs, 400 * kUs, 1, 4});
+  const int heads = net.layer(root, "heads", "ModuleList", {3 * kMs, 4 * kMs, 0, 90});
+  net.layer(heads, "0", "Linear", {2 * kMs, 3 * kMs, 1, 60});
+  net.layer(heads, "1", "Linear", {1 * kMs, 1 * kMs, 1, 30});
+  net.not_run(root, "drop", "Dropout");
+  const int tied = net.not_run(root, "out", "Embedding");
+  net[tied].shared_with = "embed";
+  const int late = net.layer(root, "late", "Tanh", {950, 0, 0.5, 1});
+  net[late].registered = false;
+  net.steps({10 * kMs, 12 * kMs});
+  net.outside(Phase::kLoss, 300 * kUs, 6);
+  net.outside(Phase::kOptimizer, 1.2 * kMs, 14);
+  net.outside(Phase::kData, 20 * kUs, 0);
+
+  Profile profile = std::move(net.profile);
+  profile.run.program = "train_net";
+  profile.run.cpu = "AMD EPYC 7R32";
+  Health& health = profile.health;
+  health.attributed_share = 0.998;
+  health.activities = 1204;
+  health.activity_ns = 12'000'000;
+  health.unattributed = {
+      {"launched by a thread with no scope", 3, 24'000, {{"aten::add", 2}, {"aten::mul", 1}}}};
+  health.nodes = 310;
+  health.unattributed_nodes = {{"made before the recording began", 4, 0, {{"AddBackward0", 4}}}};
+  health.emitted = 12345;
+  health.recorded = 12345;
+  health.scope_cost_ns = 55;
+  health.op_cost_ns = 210;
+  health.writer_cpu_ns = 4'200'000;
+  health.tracing_share = 0.003;
+  return profile;
+}
+
+// Twelve equal blocks, the eighth slower than the others, between an embedding and a head.
+inline Profile transformer() {
+  ProfileMaker net;
+  const int root = net.root("GPT", {26.5 * kMs, 40 * kMs, 1, 400});
+  net.layer(root, "embed", "Embedding", {500 * kUs, 500 * kUs, 1, 2});
+  const int blocks = net.layer(root, "blocks", "ModuleList", {25 * kMs, 38 * kMs, 0, 390});
+  for (int i = 0; i < 12; ++i) {
+    const double extra_ns = i == 7 ? 1 * kMs : 0;
+    const int block = net.layer(blocks, std::to_string(i), "Block",
+                                {2 * kMs + extra_ns, 3 * kMs + extra_ns, 1, 32});
+    net.layer(block, "attn", "Attention", {800 * kUs, 1 * kMs, 1, 12});
+    const int mlp = net.layer(block, "mlp", "Sequential", {1 * kMs, 1.5 * kMs, 1, 18});
+    net.layer(mlp, "0", "Linear", {600 * kUs, 900 * kUs, 1, 6});
+    net.layer(mlp, "1", "GELU", {100 * kUs, 100 * kUs, 1, 6});
+    net.layer(mlp, "2", "Linear", {300 * kUs, 500 * kUs, 1, 6});
+  }
+  net.layer(root, "head", "Linear", {1 * kMs, 1.5 * kMs, 1, 8});
+  net.steps({80 * kMs});
+  return std::move(net.profile);
+}
+
+}  // namespace layertrace::made

