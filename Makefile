@@ -17,7 +17,7 @@ build: setup  ## build the library and the command: build/bin/layertrace
 
 demo: setup  ## train a small residual CNN, print its layer tree and write demo.pftrace
 	$(configure)
-	@cmake --build build --target train_residual_cnn
+	@cmake --build build --target train_residual_cnn layertrace_command
 	@build/bin/train_residual_cnn demo.pftrace
 
 test:  ## all tests, also under sanitizers, and the linters (installs what they need)

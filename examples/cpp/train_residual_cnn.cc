@@ -92,8 +92,8 @@ int main(int argc, char** argv) {
     torch::Tensor loss = nn::functional::cross_entropy(model->forward(pictures), labels);
     loss.backward();
     optimizer.step();
-    session->step();
     std::cerr << "step " << step + 1 << '/' << kSteps << "  loss " << loss.item<float>() << '\n';
+    session->step();
   }
   auto profile = session->stop();
   if (!profile) {

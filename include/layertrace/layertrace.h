@@ -37,8 +37,6 @@
 
 namespace torch::nn {
 class Module;
-template <typename Contained>
-class ModuleHolder;
 }  // namespace torch::nn
 
 namespace layertrace {
@@ -82,14 +80,10 @@ class LAYERTRACE_API Session {
   static Result<Session> start(const std::shared_ptr<M>& model, Options options = {}) {
     return start(static_cast<torch::nn::Module&>(*model), std::move(options));
   }
-  template <typename Contained>
-  static Result<Session> start(const torch::nn::ModuleHolder<Contained>& model, Options options = {}) {
-    return start(static_cast<torch::nn::Module&>(*model), std::move(options));
-  }
   template <typename Holder>
-    requires requires(Holder& h) { typename std::remove_cvref_t<Holder>::ContainedType; }
-  static Result<Session> start(Holder& model, Options options = {}) {
-    return start(static_cast<torch::nn::Module&>(*model), std::move(options));
+    requires requires { typename Holder::ContainedType; }
+  static Result<Session> start(const Holder& model, Options options = {}) {
+    return start(static_cast<torch::nn::Module&>(*model.ptr()), std::move(options));
   }
 
   // Several models at once; each one's paths begin with its name.

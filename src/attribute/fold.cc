@@ -22,6 +22,10 @@ void Fold::open_lane(Lane lane, std::uint64_t /*tid*/, const std::string& /*name
   if (lane >= lanes_.size()) lanes_.resize(lane + 1);
 }
 
+void Fold::close_lane(Lane lane) {
+  if (lanes_[lane].scopes.empty()) lanes_[lane] = {};  // programs may start very many threads
+}
+
 void Fold::begin(Lane lane, const SpanBegin& span) {
   LaneState& state = lanes_[lane];
   const OpenSpan open{span.kind, span.phase, span.cause, span.layer, span.name, span.start_ns};
@@ -236,8 +240,9 @@ Profile Fold::finish(std::uint64_t end_ns) {
       rest.end_ns = std::max(end_ns, rest.start_ns + 1);
     } else {
       if (rest.sums.activities.total != 0) {
-        notes_.push_back(std::to_string(rest.sums.activities.total) +
-                         " activities after the last step() belong to no step and are left out");
+        const std::uint64_t count = rest.sums.activities.total;
+        notes_.push_back(std::to_string(count) + (count == 1 ? " activity" : " activities") +
+                         " after the last step() belong to no step and are left out");
       }
       open_steps_.pop_back();
     }

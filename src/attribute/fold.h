@@ -22,6 +22,7 @@ class Fold final : public SpanSink {
   explicit Fold(const Dictionary& dictionary) : dictionary_(dictionary) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
+  void close_lane(Lane lane) override;
   void begin(Lane lane, const SpanBegin& span) override;
   void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
   void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;

@@ -41,6 +41,10 @@ class Intervals {
   }
   void open(Interval interval);
   void close(std::uint64_t end) noexcept;
+  // Whatever is open will not be closed: it ends at this number.
+  void close_all(std::uint64_t end) noexcept {
+    while (!open_.empty()) close(end);
+  }
 
   struct Result {
     Found found;

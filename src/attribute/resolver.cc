@@ -32,11 +32,17 @@ void Resolver::close_lane(Lane lane) {
   LaneState& state = lanes_[lane];
   state.frames.shrink_to_fit();
   state.ops.shrink_to_fit();
+  sink_.close_lane(lane);
 }
 
 void Resolver::index(Lane lane, std::span<const Record> records) {
   LaneState& state = lanes_[lane];
   for (const Record& record : records) {
+    const bool tells_sequence = record.kind == RecordKind::kScopeBegin || record.kind == RecordKind::kNodeBegin;
+    if (tells_sequence && record.window != state.indexed_window) {
+      state.intervals.close_all(record.sequence);
+      state.indexed_window = record.window;
+    }
     switch (record.kind) {
       case RecordKind::kScopeBegin:
         state.intervals.start(record.sequence);
@@ -64,6 +70,10 @@ void Resolver::index(Lane lane, std::span<const Record> records) {
 void Resolver::resolve(Lane lane, std::span<const Record> records) {
   LaneState& state = lanes_[lane];
   for (const Record& record : records) {
+    if (is_begin(record.kind) && record.window != state.resolved_window) [[unlikely]] {
+      abandon(lane, state, scale_.to_ns(record.ticks));
+      state.resolved_window = record.window;
+    }
     switch (record.kind) {
       case RecordKind::kOpBegin:
         on_op_begin(lane, state, record);
@@ -109,16 +119,18 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
 
 void Resolver::finish(std::uint64_t now_ticks) {
   const std::uint64_t now_ns = scale_.to_ns(now_ticks);
-  for (Lane lane = 0; lane < lanes_.size(); ++lane) {
-    LaneState& state = lanes_[lane];
-    for (; !state.ops.empty(); state.ops.pop_back()) {
-      if (state.ops.back().state == OpFrame::kEmitted) sink_.end(lane, Track::kActivities, now_ns, EndedBy::kCut);
-    }
-    while (!state.frames.empty()) {
-      close_run(lane, state);
-      close_loss(lane, state, now_ns);
-      if (!state.frames.empty()) pop_frame(lane, state, now_ns, EndedBy::kCut);
-    }
+  for (Lane lane = 0; lane < lanes_.size(); ++lane) abandon(lane, lanes_[lane], now_ns);
+}
+
+// Closes what is open, as cut: its own ends will not come.
+void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t now_ns) {
+  for (; !state.ops.empty(); state.ops.pop_back()) {
+    if (state.ops.back().state == OpFrame::kEmitted) sink_.end(lane, Track::kActivities, now_ns, EndedBy::kCut);
+  }
+  while (!state.frames.empty()) {
+    close_run(lane, state);
+    close_loss(lane, state, now_ns);
+    if (!state.frames.empty()) pop_frame(lane, state, now_ns, EndedBy::kCut);
   }
 }
 

@@ -75,6 +75,8 @@ class Resolver final : public RecordConsumer {
     std::vector<Frame> frames;
     std::vector<OpFrame> ops;
     std::uint64_t last_node_end_ns = 0;
+    std::uint16_t indexed_window = 0;
+    std::uint16_t resolved_window = 0;
     bool entered_module = false;
   };
 
@@ -92,6 +94,7 @@ class Resolver final : public RecordConsumer {
 
   static Context current(const LaneState& state);
   Context settle(Lane lane, LaneState& state);
+  void abandon(Lane lane, LaneState& state, std::uint64_t now_ns);
   void settle_ops(Lane lane, LaneState& state);
   void close_run(Lane lane, LaneState& state, std::size_t keep = 0);
   void close_inner(Lane lane, LaneState& state, std::uint64_t now_ns);

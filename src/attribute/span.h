@@ -64,6 +64,8 @@ class SpanSink {
  public:
   virtual ~SpanSink() = default;
   virtual void open_lane(Lane lane, std::uint64_t tid, const std::string& name) = 0;
+  // The lane's thread has ended; nothing more will come.
+  virtual void close_lane(Lane /*lane*/) {}
   virtual void begin(Lane lane, const SpanBegin& span) = 0;
   virtual void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) = 0;
   // Recording starts (or stops) here; `step` is the step that begins.

@@ -88,7 +88,7 @@ bool ThreadState::push_op(OpEnd end) noexcept {
 void ThreadState::enter_op(NameId name, std::uint8_t flags) noexcept {
   if (!push_op(OpEnd::kOp)) [[unlikely]] {
     recording_->count_lost(2);
-  } else if (!buffer_->begin({clock_ticks(), 0, 0, index(name), RecordKind::kOpBegin, flags, 0})) [[unlikely]] {
+  } else if (!buffer_->begin({clock_ticks(), 0, 0, index(name), RecordKind::kOpBegin, flags, window_mark()})) [[unlikely]] {
     op_ends_[op_depth_ - 1] = OpEnd::kNothing;
   }
 }

@@ -54,6 +54,9 @@ struct Sequence {
   Interned event_names;   // names · 2, layers · 2 + 1, offset by the fixed ones
   Interned categories;
   Interned strings;       // paths by layer, offset by the causes
+
+  // No more packets of this sequence will use them.
+  void forget_strings() { event_names = categories = strings = {}; }
 };
 
 class Writer final : public TraceWriter {
@@ -64,6 +67,10 @@ class Writer final : public TraceWriter {
   }
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
+  void close_lane(Lane lane) override {
+    sequences_[2 * lane].forget_strings();
+    sequences_[2 * lane + 1].forget_strings();
+  }
   void begin(Lane lane, const SpanBegin& span) override;
   void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
   void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;

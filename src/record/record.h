@@ -36,7 +36,7 @@ struct Record {
   std::uint32_t id;
   RecordKind kind;
   std::uint8_t flags;
-  std::uint16_t unused;
+  std::uint16_t window;  // on begins: the stretch of recording, so that what another stretch left open is not met again
 };
 static_assert(sizeof(Record) == 32 && std::is_trivially_copyable_v<Record>);
 

@@ -57,7 +57,7 @@ bool ThreadBuffer::next_chunk(std::uint32_t room) noexcept {
             .id = 0,
             .kind = RecordKind::kGap,
             .flags = 0,
-            .unused = 0});
+            .window = 0});
   }
   return true;
 }

@@ -87,6 +87,10 @@ void Pipeline::Tee::open_lane(Lane lane, std::uint64_t tid, const std::string& n
   first_.open_lane(lane, tid, name);
   second_.open_lane(lane, tid, name);
 }
+void Pipeline::Tee::close_lane(Lane lane) {
+  first_.close_lane(lane);
+  second_.close_lane(lane);
+}
 void Pipeline::Tee::begin(Lane lane, const SpanBegin& span) {
   first_.begin(lane, span);
   second_.begin(lane, span);

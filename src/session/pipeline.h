@@ -37,6 +37,7 @@ class Pipeline {
    public:
     Tee(SpanSink& first, SpanSink& second) : first_(first), second_(second) {}
     void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
+    void close_lane(Lane lane) override;
     void begin(Lane lane, const SpanBegin& span) override;
     void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
     void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;

@@ -107,24 +107,23 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
 }
 
 SessionState::~SessionState() {
-  if (!is_ours()) {
-    // The thread exists in the parent only: there is nothing to join, and a std::thread may not be let go unjoined.
-    static_cast<void>(writer_.release());
-    return;
-  }
   if (!stopped_) static_cast<void>(stop());
 }
 
 bool SessionState::is_ours() const noexcept { return getpid() == pid_; }
 
+// In a forked child the mutex may be locked for ever by a thread that is not there: each asks whose it is first.
+
 bool SessionState::recording() const noexcept {
+  if (!is_ours()) return false;
   const std::lock_guard lock(mutex_);
-  return !stopped_ && is_ours() && mode_ == StepMode::kRecord;
+  return !stopped_ && mode_ == StepMode::kRecord;
 }
 
 void SessionState::step() noexcept {
+  if (!is_ours()) return;
   const std::lock_guard lock(mutex_);
-  if (stopped_ || !is_ours()) return;
+  if (stopped_) return;
   const std::uint64_t ended = next_step_++;
   if (mode_ == StepMode::kRecord) {
     if (ThreadState* thread = recorder::this_thread()) thread->mark(RecordKind::kStep, ended, 0);
@@ -182,10 +181,10 @@ Health SessionState::closing_health() const {
 }
 
 Result<Profile> SessionState::stop() {
-  const std::lock_guard lock(mutex_);
   if (!is_ours()) {
     return Error{"cannot stop the session", "it belongs to the process that forked this one", ""};
   }
+  const std::lock_guard lock(mutex_);
   if (stopped_) {
     return Error{"cannot stop the session", "it was stopped before", "Its result is in profile()"};
   }
@@ -221,14 +220,20 @@ Result<Profile> SessionState::stop() {
 }
 
 Result<Profile> SessionState::profile() const {
+  if (!is_ours()) {
+    return Error{"cannot give a profile", "the session belongs to the process that forked this one", ""};
+  }
   const std::lock_guard lock(mutex_);
   if (!profile_) return Error{"cannot give a profile", "the session is still recording", "Call stop() first"};
   return *profile_;
 }
 
 Result<void> SessionState::save(const std::string& path) const {
+  if (!is_ours()) {
+    return Error{"cannot save the trace to " + path, "the session belongs to the process that forked this one", ""};
+  }
   const std::lock_guard lock(mutex_);
-  if (!stopped_ || !is_ours()) {
+  if (!stopped_) {
     return Error{"cannot save the trace to " + path, "the session is still recording", "Call stop() first"};
   }
   return output_->copy_to(path);
@@ -251,10 +256,11 @@ void SessionState::forget_active_after_fork() noexcept {
   recorder::forget_after_fork();
   Active& current = active();
   std::construct_at(&current.mutex);
-  if (const auto session = current.session.lock()) {
-    // The file is the parent's. The hooks stay: they find that nothing is recorded, and taking them off could meet a
-    // lock that another thread of the parent held.
+  if (auto session = current.session.lock()) {
+    // The file is the parent's. All else may have been caught in mid-change by the fork, so it is never touched again:
+    // the hooks stay and find that nothing is recorded, and the session is not destroyed.
     session->output_->abandon();
+    static_cast<void>(new std::shared_ptr<SessionState>(std::move(session)));
   }
   current.session.reset();
 }

@@ -24,7 +24,7 @@
 
 namespace layertrace {
 
-class SessionState : public std::enable_shared_from_this<SessionState> {
+class SessionState {
  public:
   // Makes the session the active one and begins with its schedule. `define` adds the model's layers and parameters to
   // the recording before the first record.
@@ -62,7 +62,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   mutable std::mutex mutex_;  // start, step, stop, save: one at a time
   StepMode mode_ = StepMode::kIdle;
   std::uint64_t next_step_ = 0;
-  bool stopped_ = false;
+  std::atomic<bool> stopped_{false};
   std::optional<Profile> profile_;
   double scope_cost_ns_ = 0;
   double op_cost_ns_ = 0;
