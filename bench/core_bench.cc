@@ -116,7 +116,7 @@ void write_spans(benchmark::State& state, const SpanLog& spans) {
   std::uint64_t bytes = 0;
   for (auto _ : state) {
     CountingSink out;
-    const auto writer = TraceWriter::make(run().dictionary(), out, RunInfo(), 1'000'000);
+    const auto writer = TraceWriter::make(run().dictionary(), out, RunInfo());
     spans.replay(*writer);
     writer->close(Health(), 1'000'000'000);
     bytes = out.bytes();
@@ -145,7 +145,7 @@ class TemporaryTrace {
     if (fd >= 0) close(fd);
     auto file = OutputFile::create(path_, 0);
     if (!file) return;
-    const auto writer = TraceWriter::make(run().dictionary(), **file, RunInfo(), 1'000'000);
+    const auto writer = TraceWriter::make(run().dictionary(), **file, RunInfo());
     spans.replay(*writer);
     writer->close(Health(), made_up_records().back().ticks);
     written_ = static_cast<bool>((*file)->commit());

@@ -21,7 +21,7 @@ struct ReadSummary {
 };
 
 // Fills `dictionary` (which must be empty) and calls `sink` in the order of the file. Spans that a cut file leaves open
-// are ended as cut.
-Result<ReadSummary> read_trace(const std::string& path, Dictionary& dictionary, SpanSink& sink);
+// are ended as cut. Exported for the tests of src/torch, which look at single spans.
+LAYERTRACE_API Result<ReadSummary> read_trace(const std::string& path, Dictionary& dictionary, SpanSink& sink);
 
 }  // namespace layertrace

@@ -50,6 +50,7 @@ constexpr std::size_t kLostCategory = kPhaseCount + 1;
 struct Sequence {
   std::uint32_t id = 0;
   std::uint64_t track = 0;
+  bool started = false;
   std::uint64_t last_ns = 0;
   Interned event_names;   // names · 2, layers · 2 + 1, offset by the fixed ones
   Interned categories;
@@ -61,10 +62,8 @@ struct Sequence {
 
 class Writer final : public TraceWriter {
  public:
-  Writer(const Dictionary& dictionary, ByteSink& out, const RunInfo& run, std::uint64_t start_ns)
-      : dictionary_(dictionary), out_(out), start_ns_(start_ns), trace_(kSliceBytes, kSliceBytes), pid_(run.pid) {
-    write_head(run);
-  }
+  Writer(const Dictionary& dictionary, ByteSink& out, const RunInfo& run)
+      : dictionary_(dictionary), out_(out), run_(run), trace_(kSliceBytes, kSliceBytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override {
@@ -83,10 +82,11 @@ class Writer final : public TraceWriter {
   static constexpr std::size_t kSliceBytes = std::size_t{128} << 10;
   static constexpr unsigned kPacketsPerFlush = 8192;
 
-  void write_head(const RunInfo& run);
+  void write_head(std::uint64_t ns);
   void describe_track(std::uint64_t uuid, std::uint64_t parent, std::string_view name);
-  void start_sequence(Sequence& sequence, std::uint32_t id, std::uint64_t track);
-  void define_new_layers();
+  void start_sequence(Sequence& sequence, std::uint64_t ns);
+  void define_new_layers(std::uint64_t ns);
+  void describe_lane(Lane lane, std::uint64_t tid, const std::string& name);
   pb::TracePacket* packet(Sequence& sequence, std::uint64_t ns);
   pb::TracePacket* definition_packet(std::uint64_t ns);
   TrackEvent* definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name);
@@ -96,11 +96,17 @@ class Writer final : public TraceWriter {
 
   const Dictionary& dictionary_;
   ByteSink& out_;
-  const std::uint64_t start_ns_;
+  const RunInfo run_;
   protozero::HeapBuffered<pb::Trace> trace_;
   std::vector<std::uint8_t> block_;  // whole packets only: a sink may stop between any two blocks
-  const std::uint64_t pid_;
   unsigned packets_ = 0;
+  bool has_head_ = false;  // written with the first packet that has a time: a trace begins where recording does
+  struct PendingLane {
+    Lane lane;
+    std::uint64_t tid;
+    std::string name;
+  };
+  std::vector<PendingLane> pending_lanes_;
   std::size_t layers_defined_ = 0;
   std::vector<Sequence> sequences_;  // two for each lane
 
@@ -147,7 +153,8 @@ std::uint64_t string_id(pb::InternedData*& data, pb::TracePacket& packet, Sequen
   return id;
 }
 
-void Writer::write_head(const RunInfo& run) {
+void Writer::write_head(std::uint64_t ns) {
+  has_head_ = true;
   {
     auto* packet = trace_->add_packet();
     packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
@@ -155,7 +162,7 @@ void Writer::write_head(const RunInfo& run) {
     auto* snapshot = packet->set_clock_snapshot();
     auto* clock = snapshot->add_clocks();
     clock->set_clock_id(format::kBoottimeClock);
-    clock->set_timestamp(start_ns_);
+    clock->set_timestamp(ns);
   }
   {
     auto* packet = trace_->add_packet();
@@ -163,14 +170,14 @@ void Writer::write_head(const RunInfo& run) {
     auto* track = packet->set_track_descriptor();
     track->set_uuid(format::kProcessTrack);
     auto* process = track->set_process();
-    process->set_pid(static_cast<std::int32_t>(pid_));
-    process->set_process_name(run.program);
+    process->set_pid(static_cast<std::int32_t>(run_.pid));
+    process->set_process_name(run_.program);
   }
   describe_track(format::kStepTrack, format::kProcessTrack, "steps");
   describe_track(format::kLayerTrack, format::kProcessTrack, "layers");
   describe_track(format::kRunTrack, format::kProcessTrack, "layertrace");
 
-  auto* header = definition_instant(start_ns_, format::kRunTrack, format::kHeader);
+  auto* header = definition_instant(ns, format::kRunTrack, format::kHeader);
   const auto text = [&](std::string_view name, const std::string& value) {
     auto* annotation = header->add_debug_annotations();
     annotation->set_name(name.data(), name.size());
@@ -182,19 +189,20 @@ void Writer::write_head(const RunInfo& run) {
     annotation->set_uint_value(value);
   };
   number("format_version", static_cast<std::uint64_t>(format::kVersion));
-  text("layertrace_version", run.layertrace_version);
-  text("torch_version", run.torch_version);
-  text("host", run.host);
-  text("os", run.os);
-  text("cpu", run.cpu);
-  number("cpu_count", run.cpu_count);
-  number("memory_bytes", run.memory_bytes);
-  number("pid", run.pid);
-  text("program", run.program);
-  text("clock", run.clock);
-  text("created", run.created);
-  number("ops", run.ops ? 1 : 0);
-  flush();
+  text("layertrace_version", run_.layertrace_version);
+  text("torch_version", run_.torch_version);
+  text("host", run_.host);
+  text("os", run_.os);
+  text("cpu", run_.cpu);
+  number("cpu_count", run_.cpu_count);
+  number("memory_bytes", run_.memory_bytes);
+  number("pid", run_.pid);
+  text("program", run_.program);
+  text("clock", run_.clock);
+  text("created", run_.created);
+  number("ops", run_.ops ? 1 : 0);
+  for (const PendingLane& pending : pending_lanes_) describe_lane(pending.lane, pending.tid, pending.name);
+  pending_lanes_.clear();
 }
 
 void Writer::describe_track(std::uint64_t uuid, std::uint64_t parent, std::string_view name) {
@@ -223,10 +231,13 @@ TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track, st
 }
 
 // Type and further facts, once for each layer; slices carry the path alone.
-void Writer::define_new_layers() {
+void Writer::define_new_layers(std::uint64_t ns) {
+  if (layers_defined_ == dictionary_.layers.size()) return;
+  // Just before their first use, each at a time of its own: instants of one time are drawn on top of each other.
+  std::uint64_t at_ns = ns - (dictionary_.layers.size() - layers_defined_);
   for (; layers_defined_ < dictionary_.layers.size(); ++layers_defined_) {
     const LayerDef& layer = dictionary_.layers[layers_defined_];
-    auto* event = definition_instant(start_ns_, format::kLayerTrack, layer.path.empty() ? layer.type : layer.path);
+    auto* event = definition_instant(at_ns++, format::kLayerTrack, layer.path.empty() ? layer.type : layer.path);
     const auto text = [&](std::string_view name, const std::string& value) {
       auto* annotation = event->add_debug_annotations();
       annotation->set_name(name.data(), name.size());
@@ -241,28 +252,27 @@ void Writer::define_new_layers() {
   }
 }
 
-void Writer::start_sequence(Sequence& sequence, std::uint32_t id, std::uint64_t track) {
-  sequence.id = id;
-  sequence.track = track;
-  sequence.last_ns = start_ns_;
+void Writer::start_sequence(Sequence& sequence, std::uint64_t ns) {
+  sequence.started = true;
+  sequence.last_ns = ns;
   {
     auto* packet = trace_->add_packet();
-    packet->set_trusted_packet_sequence_id(id);
+    packet->set_trusted_packet_sequence_id(sequence.id);
     packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
     auto* snapshot = packet->set_clock_snapshot();
     auto* own = snapshot->add_clocks();
     own->set_clock_id(format::kIncrementalClock);
-    own->set_timestamp(start_ns_);
+    own->set_timestamp(ns);
     own->set_is_incremental(true);
     auto* boottime = snapshot->add_clocks();
     boottime->set_clock_id(format::kBoottimeClock);
-    boottime->set_timestamp(start_ns_);
+    boottime->set_timestamp(ns);
   }
   auto* packet = trace_->add_packet();
-  packet->set_trusted_packet_sequence_id(id);
+  packet->set_trusted_packet_sequence_id(sequence.id);
   auto* defaults = packet->set_trace_packet_defaults();
   defaults->set_timestamp_clock_id(format::kIncrementalClock);
-  defaults->set_track_event_defaults()->set_track_uuid(track);
+  defaults->set_track_event_defaults()->set_track_uuid(sequence.track);
   auto* data = packet->set_interned_data();
   for (std::size_t i = 0; i < std::size(kAnnotationNames); ++i) {
     set_interned(data->add_debug_annotation_names(), i + 1, kAnnotationNames[i]);
@@ -270,7 +280,21 @@ void Writer::start_sequence(Sequence& sequence, std::uint32_t id, std::uint64_t 
 }
 
 void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
+  if (sequences_.size() < 2 * (std::size_t{lane} + 1)) sequences_.resize(2 * (std::size_t{lane} + 1));
   const std::uint64_t thread_track = format::kFirstLaneTrack + 2 * std::uint64_t{lane};
+  sequences_[2 * lane].id = format::scope_sequence(lane);
+  sequences_[2 * lane].track = thread_track;
+  sequences_[2 * lane + 1].id = format::activity_sequence(lane);
+  sequences_[2 * lane + 1].track = thread_track + 1;
+  if (has_head_) {
+    describe_lane(lane, tid, name);
+  } else {
+    pending_lanes_.push_back({lane, tid, name});
+  }
+}
+
+void Writer::describe_lane(Lane lane, std::uint64_t tid, const std::string& name) {
+  const std::uint64_t thread_track = sequences_[2 * lane].track;
   packet_done();
   {
     auto* packet = trace_->add_packet();
@@ -279,14 +303,11 @@ void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
     track->set_uuid(thread_track);
     track->set_parent_uuid(format::kProcessTrack);
     auto* thread = track->set_thread();
-    thread->set_pid(static_cast<std::int32_t>(pid_));
+    thread->set_pid(static_cast<std::int32_t>(run_.pid));
     thread->set_tid(static_cast<std::int32_t>(tid));
     thread->set_thread_name(name);
   }
   describe_track(thread_track + 1, thread_track, "ops");
-  if (sequences_.size() < 2 * (std::size_t{lane} + 1)) sequences_.resize(2 * (std::size_t{lane} + 1));
-  start_sequence(sequences_[2 * lane], format::scope_sequence(lane), thread_track);
-  start_sequence(sequences_[2 * lane + 1], format::activity_sequence(lane), thread_track + 1);
 }
 
 // Finishes the packet before, and hands over what has gathered.
@@ -296,6 +317,8 @@ void Writer::packet_done() {
 
 pb::TracePacket* Writer::packet(Sequence& sequence, std::uint64_t ns) {
   packet_done();
+  if (!has_head_) [[unlikely]] write_head(ns);
+  if (!sequence.started) [[unlikely]] start_sequence(sequence, ns);
   auto* packet = trace_->add_packet();
   // Clocks never run backwards here: attribution gives a lane's spans in time order, and a stray tick is held still.
   const std::uint64_t at_ns = std::max(ns, sequence.last_ns);
@@ -323,8 +346,10 @@ std::uint64_t Writer::event_name(pb::InternedData*& data, pb::TracePacket& packe
 }
 
 void Writer::begin(Lane lane, const SpanBegin& span) {
-  if (step_.waiting) begin_step();
-  define_new_layers();
+  // Operators after the last step() do not make another step.
+  if (step_.waiting && span.kind != SpanKind::kActivity) begin_step();
+  if (!has_head_) [[unlikely]] write_head(span.start_ns);
+  define_new_layers(span.start_ns);
   Sequence& sequence = sequences_[2 * lane + (span.kind == SpanKind::kActivity ? 1 : 0)];
   auto* packet = this->packet(sequence, span.start_ns);
   pb::InternedData* data = nullptr;
@@ -458,7 +483,8 @@ void Writer::flush() {
 }
 
 void Writer::close(const Health& health, std::uint64_t end_ns) {
-  define_new_layers();
+  if (!has_head_) write_head(end_ns);
+  define_new_layers(end_ns);
   if (step_.open) {
     auto* event = packet(sequences_[2 * step_.lane], end_ns)->set_track_event();
     event->set_type(TrackEvent::TYPE_SLICE_END);
@@ -496,9 +522,8 @@ void Writer::close(const Health& health, std::uint64_t end_ns) {
 
 }  // namespace
 
-std::unique_ptr<TraceWriter> TraceWriter::make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run,
-                                               std::uint64_t start_ns) {
-  return std::make_unique<Writer>(dictionary, out, run, start_ns);
+std::unique_ptr<TraceWriter> TraceWriter::make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run) {
+  return std::make_unique<Writer>(dictionary, out, run);
 }
 
 }  // namespace layertrace

@@ -14,9 +14,8 @@ namespace layertrace {
 
 class TraceWriter : public SpanSink {
  public:
-  // Writes the head of the trace. The dictionary must hold, at each call, what the spans refer to.
-  static std::unique_ptr<TraceWriter> make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run,
-                                           std::uint64_t start_ns);
+  // The dictionary must hold, at each call, what the spans refer to.
+  static std::unique_ptr<TraceWriter> make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run);
 
   // Hands everything encoded so far to the sink.
   virtual void flush() = 0;

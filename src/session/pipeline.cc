@@ -11,7 +11,7 @@ Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const Ru
       run_(run),
       scale_(scale),
       fold_(dictionary_),
-      writer_(TraceWriter::make(dictionary_, out, run, scale.to_ns(clock_ticks()))),
+      writer_(TraceWriter::make(dictionary_, out, run)),
       tee_(fold_, *writer_),
       resolver_(dictionary_, tee_, scale, max_intervals),
       intake_(*this),
@@ -24,6 +24,7 @@ std::uint64_t Pipeline::pump() {
 }
 
 Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
+  pump();  // a thread that is new to the drain is read from the next time on
   while (pump() != 0) {
   }
   resolver_.finish(now_ticks);

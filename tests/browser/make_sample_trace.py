@@ -38,7 +38,7 @@ class Layer:
 
     @property
     def label(self) -> str:
-        return self.path.rsplit(".", 1)[-1]
+        return self.path or self.type  # the root has no path: its class names it
 
 
 def linear(path: str, us: int) -> Layer:
@@ -75,9 +75,7 @@ def block(path: str) -> Layer:
 def model() -> Layer:
     embed = Layer("embed", "Embedding", [("aten::embedding", 30)])
     blocks = Layer("blocks", "ModuleList", children=[block(f"blocks.{i}") for i in range(3)])
-    return Layer(
-        "TinyTransformer", "TinyTransformer", children=[embed, blocks, linear("head", 120)]
-    )
+    return Layer("", "TinyTransformer", children=[embed, blocks, linear("head", 120)])
 
 
 class Writer:
@@ -210,13 +208,21 @@ class Run:
         self.writer.end(AUTOGRAD, self.now_us)
         self.now_us += 1
 
+    def region(self, name: str, phase: str, op: str, us: int) -> None:
+        """A part of the step that belongs to no layer."""
+        self.writer.begin(MAIN, self.now_us, name, phase)
+        self._op(MAIN_OPS, op, us, phase, {})
+        self.writer.end(MAIN, self.now_us)
+
     def step(self, number: int) -> None:
-        self.writer.begin(STEPS, self.now_us, f"step {number}")
+        self.writer.begin(STEPS, self.now_us, f"step {number}", "step")
         self.now_us += 10
         self.forward(self.root)
-        self._op(MAIN_OPS, "aten::cross_entropy_loss", 40, "loss", {"path": self.root.path})
+        self.region("loss", "loss", "aten::cross_entropy_loss", 40)
+        reason = {"unattributed": "backward of operators outside any module"}
+        self._op(AUTOGRAD_OPS, "aten::nll_loss_backward", 20, "backward", reason)
         self.backward(self.root)
-        self._op(MAIN_OPS, "aten::_fused_adamw_", 300, "optimizer", {})  # no layer asked for it
+        self.region("AdamW.step", "optimizer", "aten::_fused_adamw_", 300)
         self.now_us += 30
         self.writer.end(STEPS, self.now_us)
         self.now_us += 20
@@ -232,11 +238,10 @@ def sample_trace(steps: int) -> Trace:
     writer.track(AUTOGRAD, "autograd", parent=PROCESS, thread=AUTOGRAD_TID)
     writer.track(MAIN_OPS, "ops", parent=MAIN)
     writer.track(AUTOGRAD_OPS, "ops", parent=AUTOGRAD)
-    for index, layer in enumerate(
-        root.walk()
-    ):  # at one and the same time they would be drawn as a stack
+    for index, layer in enumerate(root.walk()):
+        # Each at its own time: at one and the same the UI draws them as a stack.
         args = {"path": layer.path, "type": layer.type}
-        writer.event(TrackEvent.TYPE_INSTANT, LAYERS, 50 + index, layer.path, args=args)
+        writer.event(TrackEvent.TYPE_INSTANT, LAYERS, 50 + index, layer.label, args=args)
     run = Run(root, writer)
     for number in range(steps):
         run.step(number)

@@ -145,9 +145,10 @@ function query(page, sql) {
   }, sql);
 }
 
-async function firstRow(page, sql) {
+async function firstRow(page, sql, failures) {
+  if (!sql) return undefined;
   const [row] = await query(page, sql);
-  if (row === undefined) throw new Error(`no row for the picture: ${sql}`);
+  if (row === undefined) failures.push(`no row for the picture: ${sql}`);
   return row;
 }
 
@@ -166,10 +167,10 @@ const WITHOUT_SOURCES = `
   }`;
 
 // Lays the timeline out for a picture. Names of commands are stable; the rest is v52's inner API.
-async function arrange(page, {pin, zoom, select}) {
+async function arrange(page, {pin, zoom, select}, failures) {
   await page.addStyleTag({content: WITHOUT_SOURCES});
-  const span = zoom && (await firstRow(page, zoom));
-  const slice = select && (await firstRow(page, select));
+  const span = await firstRow(page, zoom, failures);
+  const slice = await firstRow(page, select, failures);
   await page.evaluate(
     async ([pinned, visible, selected]) => {
       const {app} = window;
@@ -210,7 +211,7 @@ async function inspect(page, options, queries, report) {
     }
   }
   if (options.screenshot) {
-    await arrange(page, options);
+    await arrange(page, options, report.failures);
     await page.screenshot({path: options.screenshot});
   }
 }
