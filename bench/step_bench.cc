@@ -4,9 +4,9 @@
 //
 // A round runs a few steps in each of four ways, in a new order each time: without a session; the
 // same once more, which shows how far two equal things differ here (the sham); recording layers and
-// nodes; recording operators too. Printed is one line for each way and round: the way, and the
-// median step's wall time and processor time (of all threads, the writer's included) in
-// nanoseconds.
+// nodes; recording operators too. Printed is one line for each way and round: the way, the median
+// step's wall time and processor time (of all threads, the writer's included) in nanoseconds, and
+// how many records a step made.
 //
 // The first model is the demo's own, the second one a deep transformer of tiny layers: there a step
 // is all overhead, PyTorch's own above all, and recording shows most.
@@ -47,6 +47,10 @@ struct Duration {
   double wall_ns = 0;
   double cpu_ns = 0;
 };
+struct Outcome {
+  Duration step;
+  std::uint64_t records = 0;
+};
 
 double now_ns(clockid_t clock) {
   timespec time{};
@@ -71,14 +75,16 @@ Duration median(const std::vector<Duration>& durations) {
   return {median(std::move(wall)), median(std::move(cpu))};
 }
 
-Duration run(Way way, torch::nn::Module& model, const std::function<void()>& train) {
+[[noreturn]] void fail(const layertrace::Error& error) {
+  std::fprintf(stderr, "step_bench: %s\n", error.message().c_str());
+  std::exit(1);
+}
+
+Outcome run(Way way, torch::nn::Module& model, const std::function<void()>& train) {
   std::optional<layertrace::Session> session;
   if (way == Way::kLayers || way == Way::kOps) {
     auto started = layertrace::Session::start(model, {.ops = way == Way::kOps});
-    if (!started) {
-      std::fprintf(stderr, "step_bench: %s\n", started.error().message().c_str());
-      std::exit(1);
-    }
+    if (!started) fail(started.error());
     session.emplace(std::move(*started));
   }
   std::vector<Duration> durations;
@@ -90,7 +96,10 @@ Duration run(Way way, torch::nn::Module& model, const std::function<void()>& tra
     if (step < kWarmSteps) continue;
     durations.push_back({end.wall_ns - start.wall_ns, end.cpu_ns - start.cpu_ns});
   }
-  return median(durations);
+  if (!session) return {median(durations)};
+  const auto profile = session->stop();
+  if (!profile) fail(profile.error());
+  return {median(durations), profile->health.recorded / (kWarmSteps + kTimedSteps)};
 }
 
 struct Training {
@@ -143,8 +152,9 @@ int main(int argc, char** argv) {
   for (int round = 0; round < rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const Way way : order) {
-      const auto [wall_ns, cpu_ns] = run(way, *training.model, training.step);
-      std::printf("%s %.0f %.0f\n", kNames[static_cast<std::size_t>(way)], wall_ns, cpu_ns);
+      const auto [step, records] = run(way, *training.model, training.step);
+      std::printf("%s %.0f %.0f %zu\n", kNames[static_cast<std::size_t>(way)], step.wall_ns,
+                  step.cpu_ns, static_cast<std::size_t>(records));
     }
   }
 }

@@ -8,6 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <limits>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -75,10 +78,13 @@ void add_tree(CLI::App& app, int& exit_code) {
       "  layertrace tree run.pftrace --start blocks.0 --columns type,forward,backward,self");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command->add_option("--columns", arguments->columns, "Columns by name, separated by commas")->delimiter(',');
-  command->add_option("--depth", arguments->options.depth, "Levels below the start node")->check(CLI::NonNegativeNumber);
+  constexpr int kMost = std::numeric_limits<int>::max();
+  command->add_option("--depth", arguments->options.depth, "Levels below the start node")
+      ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
   command->add_option("--start", arguments->options.start, "Path of the start node");
   command->add_option("--sort", arguments->sort, "Order of siblings: definition, forward, backward, total, self, …");
-  command->add_option("--width", arguments->options.width, "Fit into this many columns")->check(CLI::PositiveNumber);
+  command->add_option("--width", arguments->options.width, "Fit into this many columns")
+      ->check(CLI::Range(1, kMost, "POSITIVE"));
   command->add_option("--color", arguments->color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command->add_flag("--no-fold", arguments->no_fold, "Show every one of several blocks of the same shape");
@@ -128,6 +134,22 @@ void add_view(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = view(*options, std::cout, std::cerr); });
 }
 
+// The arguments make no sense: one line that says why, and where to read more.
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+  constexpr int kUsageError = 2;
+  std::string what = error.what();
+  std::string command = "layertrace";
+  if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
+    command += " " + chosen.front()->get_name();
+  } else if (const auto unknown = app.remaining(); !unknown.empty()) {
+    what = "there is no command or option '" + unknown.front() + "'";
+  } else {
+    what = "no command was given";
+  }
+  std::cerr << "layertrace: " << what << ". See `" << command << " --help`\n";
+  return kUsageError;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"layertrace: which layer is a training step's time going to, forward and backward?", "layertrace"};
   app.footer(
@@ -136,18 +158,23 @@ int run(int argc, char** argv) {
       "  layertrace layers run.pftrace --format json > run.json\n"
       "  layertrace view run.pftrace\n\n"
       "`layertrace COMMAND --help` tells more of each.");
-  app.set_version_flag("--version", fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion));
   app.require_subcommand(1);
   int exit_code = 0;
   add_tree(app, exit_code);
   add_layers(app, exit_code);
   add_info(app, exit_code);
   add_view(app, exit_code);
+  const std::string version = fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion);
+  app.set_version_flag("--version", version);
+  for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", version);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help or --version
+    std::ostringstream text;
+    app.exit(asked, text);
+    return print(text.str());
   } catch (const CLI::ParseError& error) {
-    constexpr int kUsageError = 2;
-    return app.exit(error) == 0 ? 0 : kUsageError;
+    return refuse(app, error);
   }
   return exit_code;
 }

@@ -1,11 +1,14 @@
 #include "base/output_file.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -26,8 +29,33 @@ Error cannot_write(const std::string& path, int error) {
   return {"cannot write " + path, system_error_text(error), remedy};
 }
 
+// A write beyond RLIMIT_FSIZE fails with EFBIG and also raises SIGXFSZ in the writing thread, which ends a program that
+// does not expect it. While one of these lives, it is an error like any other.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() noexcept {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~NoFileSizeSignal() {
+    if (sigismember(&before_, SIGXFSZ) == 1) return;
+    const timespec at_once{};
+    while (sigtimedwait(&signal_, nullptr, &at_once) == SIGXFSZ) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;  // it stands for a stretch of one thread's time
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_;
+  sigset_t before_;
+};
+
 // 0, or an errno value.
 int write_all(int fd, std::span<const std::uint8_t> bytes) {
+  const NoFileSizeSignal no_signal;
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
@@ -36,6 +64,28 @@ int write_all(int fd, std::span<const std::uint8_t> bytes) {
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
   return 0;
+}
+
+bool is_same_file(int fd, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
+// An empty file that is ours alone: two recordings in one file would be none. -EWOULDBLOCK if it is another's, who may be
+// in this process or in another (a forked child with its parent's options); else a descriptor, or a negative errno value.
+int open_locked(const std::string& path) {
+  for (;;) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return -errno;
+    // The lock goes when the last descriptor does, also by a kill. A file system without locks is taken as it is.
+    const bool taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    // Between the two calls its owner may have finished and renamed it: then it is a whole trace, and not to be touched.
+    if (!taken && is_same_file(fd, path)) return ::ftruncate(fd, 0) == 0 ? fd : (::close(fd), -EIO);
+    ::close(fd);
+    if (taken) return -EWOULDBLOCK;
+  }
 }
 
 int open_unnamed() {
@@ -55,20 +105,28 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   if (path.empty()) {
     const int fd = open_unnamed();
     if (fd < 0) return cannot_write("a temporary file", errno);
-    return std::unique_ptr<OutputFile>(new OutputFile("", fd, memory_limit_bytes));
+    return std::unique_ptr<OutputFile>(new OutputFile("", "", fd, memory_limit_bytes));
   }
+  return create(path, path + kSuffix, memory_limit_bytes);
+}
+
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, const std::string& part,
+                                                       std::size_t memory_limit_bytes) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return cannot_write(path, EISDIR);
     if (!S_ISREG(status.st_mode)) return Error{"cannot write " + path, "it is not a regular file", "Choose another path"};
   }
-  const int fd = ::open((path + kSuffix).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return cannot_write(path, errno);
-  return std::unique_ptr<OutputFile>(new OutputFile(path, fd, memory_limit_bytes));
+  const int fd = open_locked(part);
+  if (fd == -EWOULDBLOCK) {
+    return Error{"cannot write " + path, "another recording is being written there", "Choose another path"};
+  }
+  if (fd < 0) return cannot_write(path, -fd);
+  return std::unique_ptr<OutputFile>(new OutputFile(path, part, fd, memory_limit_bytes));
 }
 
-OutputFile::OutputFile(std::string path, int fd, std::size_t memory_limit)
-    : path_(std::move(path)), fd_(fd), memory_limit_(memory_limit) {}
+OutputFile::OutputFile(std::string path, std::string part, int fd, std::size_t memory_limit)
+    : path_(std::move(path)), part_(std::move(part)), fd_(fd), memory_limit_(memory_limit) {}
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) ::close(fd_);
@@ -111,28 +169,42 @@ Result<void> OutputFile::write_kept() {
 }
 
 Result<void> OutputFile::commit() {
-  if (auto written = write_kept(); !written) return written;
+  if (fd_ < 0) return Error{"cannot write " + path_, "it belongs to the process that forked this one", ""};
+  const auto written = write_kept();
   if (lost_blocks_ != 0) {
     Error error = cannot_write(path_.empty() ? "a temporary file" : path_, error_);
     error.cause += "; the end of the trace is lost";
     return error;
   }
+  if (!written) return written;
   if (path_.empty() || committed_) return {};
-  if (::rename((path_ + kSuffix).c_str(), path_.c_str()) != 0) return cannot_write(path_, errno);
+  if (::rename(part_.c_str(), path_.c_str()) != 0) return cannot_write(path_, errno);
   committed_ = true;
   return {};
 }
 
 Result<void> OutputFile::copy_to(const std::string& path) const {
-  auto target = create(path, 0);
+  if (path.empty()) return Error{"cannot save the trace", "no path was given", "Name a file"};
+  // A part file of its own: the one beside `path` may be this recording, whose commit failed.
+  auto target = create(path, path + ".copy" + kSuffix, 0);
   if (!target) return target.error();
   OutputFile& copy = **target;
+  auto copied = copy_into(copy);
+  if (copied) copied = copy.commit();
+  if (!copied) {
+    ::unlink(copy.part_.c_str());
+  } else if (path == path_ && !committed_) {
+    ::unlink(part_.c_str());  // what it holds now has its name; the open descriptor still reads it
+  }
+  return copied;
+}
+
+Result<void> OutputFile::copy_into(OutputFile& copy) const {
   std::vector<std::uint8_t> buffer(std::size_t{1} << 20);
   for (std::uint64_t offset = 0; offset < written_;) {
     const ssize_t count = ::pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
-      ::unlink((path + kSuffix).c_str());
       return Error{"cannot read back the recording", count < 0 ? system_error_text(errno) : "it is shorter than written", ""};
     }
     const std::size_t useful = std::min<std::uint64_t>(static_cast<std::uint64_t>(count), written_ - offset);
@@ -140,11 +212,8 @@ Result<void> OutputFile::copy_to(const std::string& path) const {
     offset += useful;
   }
   copy.write(kept_);
-  if (copy.error_ != 0) {
-    ::unlink((path + kSuffix).c_str());
-    return cannot_write(path, copy.error_);
-  }
-  return copy.commit();
+  if (copy.error_ != 0) return cannot_write(copy.path_, copy.error_);
+  return {};
 }
 
 }  // namespace layertrace

@@ -39,11 +39,15 @@ class OutputFile final : public ByteSink {
   void abandon() noexcept;
 
  private:
-  OutputFile(std::string path, int fd, std::size_t memory_limit);
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path, const std::string& part,
+                                                    std::size_t memory_limit_bytes);
+  OutputFile(std::string path, std::string part, int fd, std::size_t memory_limit);
   bool write_now(std::span<const std::uint8_t> block);
   Result<void> write_kept();
+  Result<void> copy_into(OutputFile& copy) const;
 
   std::string path_;
+  std::string part_;  // its name until then
   int fd_;
   std::size_t memory_limit_;
   std::uint64_t written_ = 0;  // bytes of whole blocks

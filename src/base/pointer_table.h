@@ -18,8 +18,8 @@ class PointerTable {
   const Value* find(const void* key) const noexcept {
     for (std::size_t i = first(key), probes = 0; probes < kMaxProbes; i = (i + 1) % kSlots, ++probes) {
       const void* known = slots_[i].key.load(std::memory_order_acquire);
+      if (known == nullptr) return nullptr;  // first, so that the null key finds nothing
       if (known == key) return &slots_[i].value;
-      if (known == nullptr) return nullptr;
     }
     return nullptr;
   }

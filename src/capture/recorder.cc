@@ -1,5 +1,6 @@
 #include "capture/recorder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -45,25 +46,27 @@ bool ThreadState::grow() noexcept {
   return true;
 }
 
-ThreadState::Place ThreadState::enter(const Record& begin, LayerId layer, const void* module) noexcept {
+ThreadState::Place ThreadState::enter(Record begin, LayerId layer, const void* module) noexcept {
   if (depth_ == capacity_ && !grow()) [[unlikely]] {
     recording_->count_lost(2);
     return {};
   }
+  const std::uint32_t window = recording_->window();  // once: it may change at any time
+  begin.window = static_cast<std::uint16_t>(window);
   const auto end = static_cast<RecordKind>(static_cast<std::uint8_t>(begin.kind) + 1);
-  frames_[depth_] = {end, buffer_->begin(begin), layer, recording_->window(), module};
-  return {++depth_, recording_->window()};
+  frames_[depth_] = {end, buffer_->begin(begin), layer, window, module};
+  return {++depth_, window};
 }
 
 void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexcept {
-  if (depth_ < place.depth || frames_[place.depth - 1].window != place.window) return;
-  const bool current = place.window == recording_->window();
+  if (place.depth == 0 || depth_ < place.depth || frames_[place.depth - 1].window != place.window) return;
+  const std::uint32_t window = recording_->window();
   while (depth_ >= place.depth) {
     // What is still open above the frame that is left was never closed by its own hook: something threw.
     const bool abandoned = depth_ > place.depth;
     const Frame& frame = frames_[--depth_];
     if (!frame.recorded) continue;
-    if (!current) {
+    if (frame.window != window) {
       buffer_->forget_end();
       continue;
     }
@@ -72,13 +75,19 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
   }
 }
 
+// The operators that another window left open will not be ended in this one.
+void ThreadState::forget_ops() noexcept {
+  op_window_ = recording_->window();
+  for (std::uint32_t i = std::min(op_depth_, kMaxOpDepth); i != 0; --i) {
+    if (op_ends_[i - 1] == OpEnd::kOp) buffer_->forget_end();
+  }
+  op_depth_ = 0;
+  op_node_depth_ = 0;
+}
+
 // False beyond any depth that operators nest to: then the operator is not recorded.
 bool ThreadState::push_op(OpEnd end) noexcept {
-  if (op_window_ != recording_->window()) [[unlikely]] {
-    op_window_ = recording_->window();
-    op_depth_ = 0;
-    op_node_depth_ = 0;
-  }
+  if (op_window_ != recording_->window()) [[unlikely]] forget_ops();
   const std::uint32_t depth = op_depth_++;
   if (depth >= kMaxOpDepth) [[unlikely]] return false;
   op_ends_[depth] = end;
@@ -88,7 +97,8 @@ bool ThreadState::push_op(OpEnd end) noexcept {
 void ThreadState::enter_op(NameId name, std::uint8_t flags) noexcept {
   if (!push_op(OpEnd::kOp)) [[unlikely]] {
     recording_->count_lost(2);
-  } else if (!buffer_->begin({clock_ticks(), 0, 0, index(name), RecordKind::kOpBegin, flags, window_mark()})) [[unlikely]] {
+  } else if (!buffer_->begin({clock_ticks(), 0, 0, index(name), RecordKind::kOpBegin, flags,
+                              static_cast<std::uint16_t>(op_window_)})) [[unlikely]] {
     op_ends_[op_depth_ - 1] = OpEnd::kNothing;
   }
 }

@@ -57,15 +57,13 @@ class ThreadState {
 
   // Each returns where the new frame stands; depth 0 if there was no room for it.
   Place enter_scope(LayerId layer, const void* module, std::uint64_t sequence) noexcept {
-    return enter({clock_ticks(), 0, sequence, index(layer), RecordKind::kScopeBegin, 0, window_mark()}, layer, module);
+    return enter({clock_ticks(), 0, sequence, index(layer), RecordKind::kScopeBegin, 0, 0}, layer, module);
   }
   Place enter_region(NameId name, std::uint8_t phase, std::uint64_t sequence) noexcept {
-    return enter({clock_ticks(), 0, sequence, index(name), RecordKind::kRegionBegin, phase, window_mark()}, kNoLayer,
-                 nullptr);
+    return enter({clock_ticks(), 0, sequence, index(name), RecordKind::kRegionBegin, phase, 0}, kNoLayer, nullptr);
   }
   Place enter_node(NameId name, std::uint64_t value, std::uint8_t flags, std::uint64_t sequence) noexcept {
-    return enter({clock_ticks(), value, sequence, index(name), RecordKind::kNodeBegin, flags, window_mark()}, kNoLayer,
-                 nullptr);
+    return enter({clock_ticks(), value, sequence, index(name), RecordKind::kNodeBegin, flags, 0}, kNoLayer, nullptr);
   }
   // Closes that frame and whatever is still open above it. A frame of another session or window is left alone.
   void leave(Place place, std::uint64_t sequence, bool thrown) noexcept;
@@ -90,10 +88,10 @@ class ThreadState {
   static constexpr std::uint32_t kMaxOpNodes = 64;
   enum class OpEnd : std::uint8_t { kNothing, kOp, kNode };
 
-  Place enter(const Record& begin, LayerId layer, const void* module) noexcept;
+  Place enter(Record begin, LayerId layer, const void* module) noexcept;
   bool grow() noexcept;
-  std::uint16_t window_mark() const noexcept { return static_cast<std::uint16_t>(recording_->window()); }
   bool push_op(OpEnd end) noexcept;
+  void forget_ops() noexcept;
 
   std::shared_ptr<Recording> recording_;
   std::shared_ptr<ThreadBuffer> buffer_;

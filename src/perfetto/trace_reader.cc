@@ -122,7 +122,7 @@ class Reader {
   std::unordered_map<std::string_view, Cause> causes_;
   bool has_header_ = false;
   bool has_footer_ = false;
-  std::optional<int> newer_version_;
+  std::optional<std::uint64_t> newer_version_;
 };
 
 Result<ReadSummary> Reader::read(const std::string& path) {
@@ -301,7 +301,10 @@ void Reader::on_header(const pb::TrackEvent::Decoder& event) {
     const std::string_view name = view(annotation.name());
     const std::string_view text = view(annotation.string_value());
     const std::uint64_t number = annotation.uint_value();
-    if (name == "format_version") run.format_version = static_cast<int>(number);
+    if (name == "format_version") {
+      run.format_version = static_cast<int>(number);
+      if (number > format::kVersion) newer_version_ = number;
+    }
     if (name == "layertrace_version") run.layertrace_version = text;
     if (name == "torch_version") run.torch_version = text;
     if (name == "host") run.host = text;
@@ -315,7 +318,6 @@ void Reader::on_header(const pb::TrackEvent::Decoder& event) {
     if (name == "created") run.created = text;
     if (name == "ops") run.ops = number != 0;
   }
-  if (run.format_version > format::kVersion) newer_version_ = run.format_version;
 }
 
 void Reader::on_footer(const pb::TrackEvent::Decoder& event) {

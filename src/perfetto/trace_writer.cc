@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "perfetto/format.h"
+#include "perfetto/slice_event.h"
 
 namespace layertrace {
 namespace {
@@ -22,7 +24,7 @@ using perfetto::protos::pbzero::TrackEvent;
 class Interned {
  public:
   // The id, and whether it is new here.
-  std::pair<std::uint64_t, bool> id(std::size_t key) {
+  std::pair<std::uint32_t, bool> id(std::size_t key) {
     if (key >= ids_.size()) ids_.resize(key + 1 + key / 2);
     const bool fresh = ids_[key] == 0;
     if (fresh) ids_[key] = ++last_;
@@ -63,7 +65,7 @@ struct Sequence {
 class Writer final : public TraceWriter {
  public:
   Writer(const Dictionary& dictionary, ByteSink& out, const RunInfo& run)
-      : dictionary_(dictionary), out_(out), run_(run), trace_(kSliceBytes, kSliceBytes) {}
+      : dictionary_(dictionary), out_(out), run_(run), block_(kBlockBytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override {
@@ -79,7 +81,7 @@ class Writer final : public TraceWriter {
   void close(const Health& health, std::uint64_t end_ns) override;
 
  private:
-  static constexpr std::size_t kSliceBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
   static constexpr unsigned kPacketsPerFlush = 8192;
 
   void write_head(std::uint64_t ns);
@@ -87,19 +89,29 @@ class Writer final : public TraceWriter {
   void start_sequence(Sequence& sequence, std::uint64_t ns);
   void define_new_layers(std::uint64_t ns);
   void describe_lane(Lane lane, std::uint64_t tid, const std::string& name);
+  pb::TracePacket* add_packet();
+  Sequence& sequence(Lane lane, Track track, std::uint64_t ns);
+  static std::uint64_t advance(Sequence& sequence, std::uint64_t ns);
   pb::TracePacket* packet(Sequence& sequence, std::uint64_t ns);
-  pb::TracePacket* definition_packet(std::uint64_t ns);
+  SliceEvent slice(Sequence& sequence, std::uint64_t ns, TrackEvent::Type type);
+  void slice_done(SliceEvent& slice);
   TrackEvent* definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name);
   void begin_step();
-  std::uint64_t event_name(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence, const SpanBegin& span);
-  void packet_done();
+  pb::InternedData& interned(pb::InternedData*& data, Sequence& sequence);
+  std::uint32_t event_name(pb::InternedData*& data, Sequence& sequence, const SpanBegin& span);
+  std::uint32_t event_name(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text);
+  std::uint32_t category_id(pb::InternedData*& data, Sequence& sequence, std::size_t category);
+  std::uint32_t string_id(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text);
+  void gather();
 
   const Dictionary& dictionary_;
   ByteSink& out_;
   const RunInfo run_;
-  protozero::HeapBuffered<pb::Trace> trace_;
+  // Slices are encoded into the block; all else by protozero, from where it comes into the block before the next slice.
   std::vector<std::uint8_t> block_;  // whole packets only: a sink may stop between any two blocks
-  unsigned packets_ = 0;
+  std::size_t used_ = 0;
+  protozero::HeapBuffered<pb::Trace> trace_;
+  unsigned packets_ = 0;  // in trace_
   bool has_head_ = false;  // written with the first packet that has a time: a trace begins where recording does
   struct PendingLane {
     Lane lane;
@@ -120,43 +132,16 @@ class Writer final : public TraceWriter {
   } step_;
 };
 
-pb::InternedData& interned(pb::InternedData*& data, pb::TracePacket& packet) {
-  if (data == nullptr) data = packet.set_interned_data();
-  return *data;
-}
-
 template <typename Entry>
 void set_interned(Entry* entry, std::uint64_t iid, std::string_view text) {
   entry->set_iid(iid);
   entry->set_name(text.data(), text.size());
 }
 
-std::uint64_t category_id(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence, std::size_t category) {
-  const auto [id, fresh] = sequence.categories.id(category);
-  if (fresh) {
-    const std::string_view text = category == kStepCategory   ? "step"
-                                  : category == kLostCategory ? "lost"
-                                                              : phase_name(static_cast<Phase>(category));
-    set_interned(interned(data, packet).add_event_categories(), id, text);
-  }
-  return id;
-}
-
-std::uint64_t string_id(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence, std::size_t key,
-                        std::string_view text) {
-  const auto [id, fresh] = sequence.strings.id(key);
-  if (fresh) {
-    auto* value = interned(data, packet).add_debug_annotation_string_values();
-    value->set_iid(id);
-    value->set_str(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
-  }
-  return id;
-}
-
 void Writer::write_head(std::uint64_t ns) {
   has_head_ = true;
   {
-    auto* packet = trace_->add_packet();
+    auto* packet = add_packet();
     packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
     packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
     auto* snapshot = packet->set_clock_snapshot();
@@ -165,7 +150,7 @@ void Writer::write_head(std::uint64_t ns) {
     clock->set_timestamp(ns);
   }
   {
-    auto* packet = trace_->add_packet();
+    auto* packet = add_packet();
     packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
     auto* track = packet->set_track_descriptor();
     track->set_uuid(format::kProcessTrack);
@@ -206,7 +191,7 @@ void Writer::write_head(std::uint64_t ns) {
 }
 
 void Writer::describe_track(std::uint64_t uuid, std::uint64_t parent, std::string_view name) {
-  auto* packet = trace_->add_packet();
+  auto* packet = add_packet();
   packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
   auto* track = packet->set_track_descriptor();
   track->set_uuid(uuid);
@@ -214,16 +199,11 @@ void Writer::describe_track(std::uint64_t uuid, std::uint64_t parent, std::strin
   track->set_name(name.data(), name.size());
 }
 
-pb::TracePacket* Writer::definition_packet(std::uint64_t ns) {
-  packet_done();
-  auto* packet = trace_->add_packet();
+TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name) {
+  auto* packet = add_packet();
   packet->set_timestamp(ns);
   packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
-  return packet;
-}
-
-TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name) {
-  auto* event = definition_packet(ns)->set_track_event();
+  auto* event = packet->set_track_event();
   event->set_type(TrackEvent::TYPE_INSTANT);
   event->set_track_uuid(track);
   event->set_name(name.data(), name.size());
@@ -256,7 +236,7 @@ void Writer::start_sequence(Sequence& sequence, std::uint64_t ns) {
   sequence.started = true;
   sequence.last_ns = ns;
   {
-    auto* packet = trace_->add_packet();
+    auto* packet = add_packet();
     packet->set_trusted_packet_sequence_id(sequence.id);
     packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
     auto* snapshot = packet->set_clock_snapshot();
@@ -268,7 +248,7 @@ void Writer::start_sequence(Sequence& sequence, std::uint64_t ns) {
     boottime->set_clock_id(format::kBoottimeClock);
     boottime->set_timestamp(ns);
   }
-  auto* packet = trace_->add_packet();
+  auto* packet = add_packet();
   packet->set_trusted_packet_sequence_id(sequence.id);
   auto* defaults = packet->set_trace_packet_defaults();
   defaults->set_timestamp_clock_id(format::kIncrementalClock);
@@ -295,9 +275,8 @@ void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
 
 void Writer::describe_lane(Lane lane, std::uint64_t tid, const std::string& name) {
   const std::uint64_t thread_track = sequences_[2 * lane].track;
-  packet_done();
   {
-    auto* packet = trace_->add_packet();
+    auto* packet = add_packet();
     packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
     auto* track = packet->set_track_descriptor();
     track->set_uuid(thread_track);
@@ -310,101 +289,159 @@ void Writer::describe_lane(Lane lane, std::uint64_t tid, const std::string& name
   describe_track(thread_track + 1, thread_track, "ops");
 }
 
-// Finishes the packet before, and hands over what has gathered.
-void Writer::packet_done() {
-  if (++packets_ >= kPacketsPerFlush) flush();
+// ---- Packets ----
+
+pb::TracePacket* Writer::add_packet() {
+  if (packets_ == kPacketsPerFlush) flush();
+  ++packets_;
+  return trace_->add_packet();
+}
+
+// The lane's sequence, begun if this is its first packet.
+Sequence& Writer::sequence(Lane lane, Track track, std::uint64_t ns) {
+  if (!has_head_) [[unlikely]] write_head(ns);
+  Sequence& sequence = sequences_[2 * lane + (track == Track::kActivities ? 1 : 0)];
+  if (!sequence.started) [[unlikely]] start_sequence(sequence, ns);
+  return sequence;
+}
+
+// Goes on to that time; returns how far it is. Clocks never run backwards here: attribution gives a lane's spans in time
+// order, and a stray tick is held still.
+std::uint64_t Writer::advance(Sequence& sequence, std::uint64_t ns) {
+  const std::uint64_t at_ns = std::max(ns, sequence.last_ns);
+  return at_ns - std::exchange(sequence.last_ns, at_ns);
 }
 
 pb::TracePacket* Writer::packet(Sequence& sequence, std::uint64_t ns) {
-  packet_done();
-  if (!has_head_) [[unlikely]] write_head(ns);
-  if (!sequence.started) [[unlikely]] start_sequence(sequence, ns);
-  auto* packet = trace_->add_packet();
-  // Clocks never run backwards here: attribution gives a lane's spans in time order, and a stray tick is held still.
-  const std::uint64_t at_ns = std::max(ns, sequence.last_ns);
-  packet->set_timestamp(at_ns - sequence.last_ns);
-  sequence.last_ns = at_ns;
+  auto* packet = add_packet();
+  packet->set_timestamp(advance(sequence, ns));
   packet->set_trusted_packet_sequence_id(sequence.id);
   return packet;
 }
 
-std::uint64_t Writer::event_name(pb::InternedData*& data, pb::TracePacket& packet, Sequence& sequence,
-                                 const SpanBegin& span) {
-  std::size_t key = kLossName;
-  std::string_view text = "loss";
-  if (span.name != kNoName) {
-    key = kFixedNames + 2 * std::size_t{index(span.name)};
-    text = dictionary_.names[index(span.name)];
-  } else if (span.layer != kNoLayer) {
-    const LayerDef& layer = dictionary_.layers[index(span.layer)];
-    key = kFixedNames + 2 * std::size_t{index(span.layer)} + 1;
-    text = layer.path.empty() ? layer.type : layer.path;
+SliceEvent Writer::slice(Sequence& sequence, std::uint64_t ns, TrackEvent::Type type) {
+  if (packets_ != 0) [[unlikely]] gather();
+  if (used_ + SliceEvent::kMaxBytes > block_.size()) [[unlikely]] flush();
+  return {block_.data() + used_, advance(sequence, ns), sequence.id, type};
+}
+
+void Writer::slice_done(SliceEvent& slice) { used_ = static_cast<std::size_t>(slice.finish() - block_.data()); }
+
+// Takes what protozero has written into the block.
+void Writer::gather() {
+  for (const auto& slice : trace_.GetSlices()) {
+    const auto written = slice.GetUsedRange();
+    if (used_ + written.size() > block_.size()) block_.resize(used_ + written.size());
+    std::copy(written.begin, written.end, block_.data() + used_);
+    used_ += written.size();
   }
-  const auto [id, fresh] = sequence.event_names.id(key);
-  if (fresh) set_interned(interned(data, packet).add_event_names(), id, text);
+  trace_.Reset();
+  packets_ = 0;
+}
+
+void Writer::flush() {
+  if (packets_ != 0) gather();
+  if (used_ != 0) out_.write(std::span(block_).first(used_));
+  used_ = 0;
+}
+
+// ---- Interned strings ----
+
+// Strings that are new to a sequence go into a packet before the one that uses them.
+pb::InternedData& Writer::interned(pb::InternedData*& data, Sequence& sequence) {
+  if (data == nullptr) {
+    auto* packet = add_packet();
+    packet->set_trusted_packet_sequence_id(sequence.id);
+    data = packet->set_interned_data();
+  }
+  return *data;
+}
+
+std::uint32_t Writer::category_id(pb::InternedData*& data, Sequence& sequence, std::size_t category) {
+  const auto [id, fresh] = sequence.categories.id(category);
+  if (fresh) [[unlikely]] {
+    const std::string_view text = category == kStepCategory   ? "step"
+                                  : category == kLostCategory ? "lost"
+                                                              : phase_name(static_cast<Phase>(category));
+    set_interned(interned(data, sequence).add_event_categories(), id, text);
+  }
   return id;
 }
+
+std::uint32_t Writer::string_id(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text) {
+  const auto [id, fresh] = sequence.strings.id(key);
+  if (fresh) [[unlikely]] {
+    auto* value = interned(data, sequence).add_debug_annotation_string_values();
+    value->set_iid(id);
+    value->set_str(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+  }
+  return id;
+}
+
+std::uint32_t Writer::event_name(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text) {
+  const auto [id, fresh] = sequence.event_names.id(key);
+  if (fresh) [[unlikely]] set_interned(interned(data, sequence).add_event_names(), id, text);
+  return id;
+}
+
+std::uint32_t Writer::event_name(pb::InternedData*& data, Sequence& sequence, const SpanBegin& span) {
+  if (span.name != kNoName) {
+    const std::size_t key = kFixedNames + 2 * std::size_t{index(span.name)};
+    return event_name(data, sequence, key, dictionary_.names[index(span.name)]);
+  }
+  if (span.layer != kNoLayer) {
+    const LayerDef& layer = dictionary_.layers[index(span.layer)];
+    const std::size_t key = kFixedNames + 2 * std::size_t{index(span.layer)} + 1;
+    return event_name(data, sequence, key, layer.path.empty() ? layer.type : layer.path);
+  }
+  return event_name(data, sequence, kLossName, "loss");
+}
+
+// ---- Spans ----
 
 void Writer::begin(Lane lane, const SpanBegin& span) {
   // Operators after the last step() do not make another step.
   if (step_.waiting && span.kind != SpanKind::kActivity) begin_step();
-  if (!has_head_) [[unlikely]] write_head(span.start_ns);
+  Sequence& sequence = this->sequence(lane, track_of(span.kind), span.start_ns);
   define_new_layers(span.start_ns);
-  Sequence& sequence = sequences_[2 * lane + (span.kind == SpanKind::kActivity ? 1 : 0)];
-  auto* packet = this->packet(sequence, span.start_ns);
   pb::InternedData* data = nullptr;
-  // Ids first: interned data and the event are two messages of the packet, and only one can be open at a time.
-  const std::uint64_t name = event_name(data, *packet, sequence, span);
-  const std::uint64_t category = category_id(data, *packet, sequence, static_cast<std::size_t>(span.phase));
-  std::uint64_t path = 0;
+  const std::uint32_t name = event_name(data, sequence, span);
+  const std::uint32_t category = category_id(data, sequence, static_cast<std::size_t>(span.phase));
+  std::uint32_t path = 0;
+  std::uint32_t cause = 0;
   if (span.layer != kNoLayer) {
-    path = string_id(data, *packet, sequence, kCauseCount + index(span.layer), dictionary_.layers[index(span.layer)].path);
-  }
-  std::uint64_t cause = 0;
-  if (span.layer == kNoLayer && span.cause != Cause::kNone) {
-    cause = string_id(data, *packet, sequence, static_cast<std::size_t>(span.cause), cause_text(span.cause));
+    path = string_id(data, sequence, kCauseCount + index(span.layer), dictionary_.layers[index(span.layer)].path);
+  } else if (span.cause != Cause::kNone) {
+    cause = string_id(data, sequence, static_cast<std::size_t>(span.cause), cause_text(span.cause));
   }
 
-  auto* event = packet->set_track_event();
-  event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
-  event->add_category_iids(category);
-  event->set_name_iid(name);
-  if (path != 0) {
-    auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kPath);
-    annotation->set_string_value_iid(path);
-  }
-  if (cause != 0) {
-    auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kUnattributed);
-    annotation->set_string_value_iid(cause);
-  }
-  if (span.sequence != 0) {
-    auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kSequence);
-    annotation->set_uint_value(span.sequence - 1);
-  }
-  if (span.accumulates) {
-    auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kAccumulates);
-    annotation->set_bool_value(true);
-  }
-  if (span.kind == SpanKind::kRegion) {
-    auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kRegion);
-    annotation->set_bool_value(true);
-  }
-  if (span.call != 0) event->add_flow_ids(span.call);
+  SliceEvent event = slice(sequence, span.start_ns, TrackEvent::TYPE_SLICE_BEGIN);
+  event.add_category_iid(category);
+  event.set_name_iid(name);
+  if (path != 0) event.annotate_string(kPath, path);
+  if (cause != 0) event.annotate_string(kUnattributed, cause);
+  if (span.sequence != 0) event.annotate_uint(kSequence, span.sequence - 1);
+  if (span.accumulates) event.annotate_true(kAccumulates);
+  if (span.kind == SpanKind::kRegion) event.annotate_true(kRegion);
+  if (span.call != 0) event.add_flow_id(span.call);
+  slice_done(event);
 }
 
 void Writer::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
-  auto* event = packet(sequences_[2 * lane + (track == Track::kActivities ? 1 : 0)], end_ns)->set_track_event();
+  Sequence& sequence = this->sequence(lane, track, end_ns);
+  if (by == EndedBy::kExit) [[likely]] {
+    SliceEvent event = slice(sequence, end_ns, TrackEvent::TYPE_SLICE_END);
+    slice_done(event);
+    return;
+  }
+  auto* event = packet(sequence, end_ns)->set_track_event();
   event->set_type(TrackEvent::TYPE_SLICE_END);
-  if (by == EndedBy::kExit) return;
   auto* annotation = event->add_debug_annotations();
   annotation->set_name_iid(kEndedBy);
   annotation->set_string_value(by == EndedBy::kException ? "exception" : "cut");
 }
+
+// ---- Steps, pauses, gaps ----
 
 void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
   if (on) {
@@ -413,11 +450,10 @@ void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
     return;
   }
   step_.waiting = false;
-  Sequence& sequence = sequences_[2 * lane];
-  auto* packet = this->packet(sequence, ns);
-  const auto [name, fresh] = sequence.event_names.id(kPauseName);
-  if (fresh) set_interned(packet->set_interned_data()->add_event_names(), name, format::kPause);
-  auto* event = packet->set_track_event();
+  Sequence& sequence = this->sequence(lane, Track::kScopes, ns);
+  pb::InternedData* data = nullptr;
+  const std::uint32_t name = event_name(data, sequence, kPauseName, format::kPause);
+  auto* event = packet(sequence, ns)->set_track_event();
   event->set_type(TrackEvent::TYPE_INSTANT);
   event->set_track_uuid(format::kStepTrack);
   event->set_name_iid(name);
@@ -426,11 +462,10 @@ void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
 void Writer::begin_step() {
   step_.waiting = false;
   step_.open = true;
-  Sequence& sequence = sequences_[2 * step_.lane];
-  auto* packet = this->packet(sequence, step_.ns);
+  Sequence& sequence = this->sequence(step_.lane, Track::kScopes, step_.ns);
   pb::InternedData* data = nullptr;
-  const std::uint64_t category = category_id(data, *packet, sequence, kStepCategory);
-  auto* event = packet->set_track_event();
+  const std::uint32_t category = category_id(data, sequence, kStepCategory);
+  auto* event = packet(sequence, step_.ns)->set_track_event();
   event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
   event->set_track_uuid(format::kStepTrack);
   event->add_category_iids(category);
@@ -445,7 +480,7 @@ void Writer::begin_step() {
 void Writer::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   if (step_.waiting) begin_step();
   if (step_.open) {
-    auto* event = packet(sequences_[2 * lane], ns)->set_track_event();
+    auto* event = packet(sequence(lane, Track::kScopes, ns), ns)->set_track_event();
     event->set_type(TrackEvent::TYPE_SLICE_END);
     event->set_track_uuid(format::kStepTrack);
     auto* annotation = event->add_debug_annotations();
@@ -456,13 +491,11 @@ void Writer::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
 }
 
 void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
-  Sequence& sequence = sequences_[2 * lane];
-  auto* packet = this->packet(sequence, ns);
+  Sequence& sequence = this->sequence(lane, Track::kScopes, ns);
   pb::InternedData* data = nullptr;
-  const std::uint64_t category = category_id(data, *packet, sequence, kLostCategory);
-  const auto [name, fresh] = sequence.event_names.id(kGapName);
-  if (fresh) set_interned(interned(data, *packet).add_event_names(), name, format::kGap);
-  auto* event = packet->set_track_event();
+  const std::uint32_t category = category_id(data, sequence, kLostCategory);
+  const std::uint32_t name = event_name(data, sequence, kGapName, format::kGap);
+  auto* event = packet(sequence, ns)->set_track_event();
   event->set_type(TrackEvent::TYPE_INSTANT);
   event->add_category_iids(category);
   event->set_name_iid(name);
@@ -471,22 +504,11 @@ void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
   annotation->set_uint_value(dropped);
 }
 
-void Writer::flush() {
-  packets_ = 0;
-  block_.clear();
-  for (const auto& slice : trace_.GetSlices()) {
-    const auto used = slice.GetUsedRange();
-    block_.insert(block_.end(), used.begin, used.end);
-  }
-  trace_.Reset();
-  if (!block_.empty()) out_.write(block_);
-}
-
 void Writer::close(const Health& health, std::uint64_t end_ns) {
   if (!has_head_) write_head(end_ns);
   define_new_layers(end_ns);
   if (step_.open) {
-    auto* event = packet(sequences_[2 * step_.lane], end_ns)->set_track_event();
+    auto* event = packet(sequence(step_.lane, Track::kScopes, end_ns), end_ns)->set_track_event();
     event->set_type(TrackEvent::TYPE_SLICE_END);
     event->set_track_uuid(format::kStepTrack);
     auto* annotation = event->add_debug_annotations();

@@ -74,7 +74,7 @@ void Drain::resolve_run(Source& source, std::uint64_t until_ticks) {
       count = static_cast<std::size_t>(due - span.begin());
     }
     const auto run = span.first(count);
-    count_gaps(run);
+    tally(source, run);
     consumer_.resolve(source.lane, run);
     source.left -= count;
     source.offset += count;
@@ -83,23 +83,49 @@ void Drain::resolve_run(Source& source, std::uint64_t until_ticks) {
       source.offset = 0;
     }
     if (count < span.size()) return;
+    if (source.left != 0 && source.spans[source.span][source.offset].ticks > until_ticks) return;
   }
 }
 
-void Drain::count_gaps(std::span<const Record> records) noexcept {
-  const auto gaps = std::count_if(records.begin(), records.end(),
-                                  [](const Record& r) { return r.kind == RecordKind::kGap; });
-  recorded_ += records.size() - static_cast<std::size_t>(gaps);
+void Drain::tally(Source& source, std::span<const Record> records) noexcept {
+  for (const Record& record : records) {
+    if (record.kind == RecordKind::kGap) {
+      source.marked += record.value;
+    } else {
+      ++recorded_;
+    }
+  }
+  source.last_ticks = records.back().ticks;
 }
 
 void Drain::release_retired() {
   std::erase_if(sources_, [this](Source& source) {
     const ThreadBuffer& buffer = *source.buffer;
     if (!buffer.retired() || buffer.committed() != buffer.consumed()) return false;
+    mark_open_gap(source, source.last_ticks);
     dropped_by_retired_ += buffer.dropped();
     consumer_.close_lane(source.lane);
     return true;
   });
+}
+
+void Drain::mark_open_gaps(std::uint64_t now_ticks) {
+  for (Source& source : sources_) mark_open_gap(source, std::max(now_ticks, source.last_ticks));
+}
+
+void Drain::mark_open_gap(Source& source, std::uint64_t now_ticks) {
+  const std::uint64_t dropped = source.buffer->dropped();
+  if (dropped == source.marked) return;
+  const Record gap{.ticks = now_ticks,
+                   .value = dropped - source.marked,
+                   .sequence = 0,
+                   .id = 0,
+                   .kind = RecordKind::kGap,
+                   .flags = 0,
+                   .window = 0};
+  source.marked = dropped;
+  consumer_.index(source.lane, {&gap, 1});
+  consumer_.resolve(source.lane, {&gap, 1});
 }
 
 std::uint64_t Drain::dropped() const noexcept {

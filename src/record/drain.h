@@ -42,6 +42,9 @@ class Drain {
   // Reads what there is; returns the number of records resolved. Buffers of ended threads are let go once empty.
   std::uint64_t pump();
 
+  // At the end: tells of what was dropped after a lane's last record, as lost just before this time.
+  void mark_open_gaps(std::uint64_t now_ticks);
+
   std::uint64_t recorded() const noexcept { return recorded_; }
   std::uint64_t dropped() const noexcept;
 
@@ -55,11 +58,14 @@ class Drain {
     std::size_t span = 0;
     std::size_t offset = 0;
     std::uint64_t left = 0;  // still to be resolved in this pump
+    std::uint64_t last_ticks = 0;
+    std::uint64_t marked = 0;  // dropped records that a gap's mark has told of
   };
 
   void index_new(Source& source);
   void resolve_run(Source& source, std::uint64_t until_ticks);
-  void count_gaps(std::span<const Record> records) noexcept;
+  void tally(Source& source, std::span<const Record> records) noexcept;
+  void mark_open_gap(Source& source, std::uint64_t now_ticks);
   void release_retired();
 
   RecordConsumer& consumer_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
-
 namespace layertrace {
 
 ThreadBuffer::ThreadBuffer(ChunkPool& pool, std::uint64_t key, std::uint64_t tid, std::string name)
@@ -21,17 +19,21 @@ ThreadBuffer::~ThreadBuffer() {
 
 bool ThreadBuffer::begin_slow(const Record& record) noexcept {
   // A begin needs its own place, its end's, those of all open ends, the reserve for marks, and one for the gap's mark.
-  if (!next_chunk(open_ + 3 + kMarkReserve)) {
+  constexpr std::uint32_t kRoom = 3 + kMarkReserve;
+  if (!has_room(kRoom) && !next_chunk(kRoom)) {
     count_dropped(2);
     return false;
   }
+  mark_gap(record.ticks);
   ++open_;
   append(record);
   return true;
 }
 
 bool ThreadBuffer::mark_slow(const Record& record) noexcept {
-  if (!next_chunk(open_ + 2)) {
+  if (has_room(2) || next_chunk(2)) {
+    mark_gap(record.ticks);
+  } else if (!has_room(1)) {
     count_dropped(1);
     return false;
   }
@@ -39,8 +41,9 @@ bool ThreadBuffer::mark_slow(const Record& record) noexcept {
   return true;
 }
 
+// Goes on to another chunk, in which `room` records fit beside the open ends.
 bool ThreadBuffer::next_chunk(std::uint32_t room) noexcept {
-  if (room > Chunk::kCapacity) return false;
+  if (open_ + room > Chunk::kCapacity) return false;
   Chunk* fresh = pool_.take();
   if (fresh == nullptr) return false;
   if (chunk_ == nullptr) {
@@ -50,21 +53,26 @@ bool ThreadBuffer::next_chunk(std::uint32_t room) noexcept {
   }
   chunk_ = fresh;
   position_ = 0;
-  if (dropped_since_mark_ != 0) {
-    append({.ticks = clock_ticks(),
-            .value = std::exchange(dropped_since_mark_, 0),
-            .sequence = 0,
-            .id = 0,
-            .kind = RecordKind::kGap,
-            .flags = 0,
-            .window = 0});
-  }
   return true;
 }
 
 void ThreadBuffer::count_dropped(std::uint64_t records) noexcept {
+  limit_ = 0;
   dropped_since_mark_ += records;
   dropped_.store(dropped_.load(std::memory_order_relaxed) + records, std::memory_order_relaxed);
+}
+
+// At the time of the record that follows it, so that a lane's records stay in order of time.
+void ThreadBuffer::mark_gap(std::uint64_t ticks) noexcept {
+  if (dropped_since_mark_ == 0) return;
+  limit_ = Chunk::kCapacity;
+  append({.ticks = ticks,
+          .value = std::exchange(dropped_since_mark_, 0),
+          .sequence = 0,
+          .id = 0,
+          .kind = RecordKind::kGap,
+          .flags = 0,
+          .window = 0});
 }
 
 std::uint64_t ThreadBuffer::committed() const noexcept {

@@ -29,7 +29,7 @@ class ThreadBuffer {
   // Appends a begin and sets room aside for its end. False: neither will fit, and both have been counted as dropped;
   // do not call end().
   bool begin(const Record& record) noexcept {
-    if (position_ + open_ + 2 + kMarkReserve <= Chunk::kCapacity) [[likely]] {
+    if (position_ + open_ + 2 + kMarkReserve <= limit_) [[likely]] {
       ++open_;
       append(record);
       return true;
@@ -48,7 +48,7 @@ class ThreadBuffer {
 
   // Appends a record that stands alone. A few fit even when begins do not.
   bool mark(const Record& record) noexcept {
-    if (position_ + open_ + 1 <= Chunk::kCapacity) [[likely]] {
+    if (position_ + open_ + 1 <= limit_) [[likely]] {
       append(record);
       return true;
     }
@@ -86,11 +86,14 @@ class ThreadBuffer {
   }
   bool begin_slow(const Record& record) noexcept;
   bool mark_slow(const Record& record) noexcept;
+  bool has_room(std::uint32_t room) const noexcept { return position_ + open_ + room <= Chunk::kCapacity; }
   bool next_chunk(std::uint32_t room) noexcept;
   void count_dropped(std::uint64_t records) noexcept;
+  void mark_gap(std::uint64_t ticks) noexcept;
 
   Chunk* chunk_ = nullptr;
   std::uint32_t position_ = Chunk::kCapacity;
+  std::uint32_t limit_ = Chunk::kCapacity;  // 0 while a gap waits for its mark: then all go the slow way
   std::uint32_t open_ = 0;
   std::uint64_t dropped_since_mark_ = 0;
   ChunkPool& pool_;

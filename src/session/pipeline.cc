@@ -27,6 +27,7 @@ Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
   pump();  // a thread that is new to the drain is read from the next time on
   while (pump() != 0) {
   }
+  drain_.mark_open_gaps(now_ticks);
   resolver_.finish(now_ticks);
   const std::uint64_t end_ns = scale_.to_ns(now_ticks);
   Profile profile = fold_.finish(end_ns);

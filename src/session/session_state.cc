@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
@@ -72,10 +73,11 @@ Result<std::shared_ptr<SessionState>> SessionState::start(Options options, std::
   define(*session->recording_);
   session->scope_cost_ns_ = measure_scope_cost();
   session->op_cost_ns_ = session->options_.ops ? session->hooks_->measure_op_cost() : 0;
-  session->writer_ = std::make_unique<std::thread>([raw = session.get()] { raw->run_writer(); });
+  session->start_writer();
 
   static const bool kHandlersInstalled = [] {
     std::atexit([] { SessionState::stop_active(); });
+    std::at_quick_exit([] { SessionState::stop_active(); });
     pthread_atfork(nullptr, nullptr, [] { SessionState::forget_active_after_fork(); });
     return true;
   }();
@@ -143,6 +145,21 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
   if (mode == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 1);
   recorder::set_recording(mode != StepMode::kIdle);
   if (mode == StepMode::kIdle) hooks_->disable();
+}
+
+// The program's signals are for its own threads: one that it waits for, blocked everywhere, must not end it through ours.
+void SessionState::start_writer() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    writer_ = std::make_unique<std::thread>([this] { run_writer(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void SessionState::run_writer() noexcept {

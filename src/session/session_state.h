@@ -49,6 +49,7 @@ class SessionState {
   static void forget_active_after_fork() noexcept;
   bool is_ours() const noexcept;
   void enter_mode(StepMode mode, std::uint64_t step) noexcept;
+  void start_writer();
   void run_writer() noexcept;
   Health closing_health() const;
 

@@ -12,6 +12,7 @@
 #include "torch/engine.h"
 #include "torch/next_function.h"
 #include "torch/node_names.h"
+#include "torch/open_norm.h"
 #include "torch/scopes.h"
 #include "torch/sequence.h"
 
@@ -41,6 +42,7 @@ class NodeScope {
   void enter(const torch::autograd::Node& node) noexcept {
     ThreadState* thread = recorder::this_thread();
     if (thread == nullptr) return;
+    close_abandoned_norm();
     const NodeDescription facts = describe(node);
     const auto place = thread->enter_node(facts.name, facts.value, facts.flags, next_sequence());
     entry_ = {place.depth, place.window, std::uncaught_exceptions()};

@@ -21,8 +21,8 @@ std::mutex& active_mutex() {
   static auto* mutex = new std::mutex;  // never destroyed: hooks may run while the program exits
   return *mutex;
 }
-std::shared_ptr<ModuleRegistry>& active_registry() {
-  static auto* registry = new std::shared_ptr<ModuleRegistry>;
+std::weak_ptr<ModuleRegistry>& active_registry() {
+  static auto* registry = new std::weak_ptr<ModuleRegistry>;
   return *registry;
 }
 
@@ -51,36 +51,51 @@ std::string type_name(const torch::nn::Module& module) {
 
 std::shared_ptr<ModuleRegistry> ModuleRegistry::active() {
   const std::lock_guard lock(active_mutex());
-  return active_registry();
+  return active_registry().lock();
 }
 
-void ModuleRegistry::set_active(std::shared_ptr<ModuleRegistry> registry) {
+void ModuleRegistry::set_active(const std::shared_ptr<ModuleRegistry>& registry) {
   const std::lock_guard lock(active_mutex());
-  active_registry() = std::move(registry);
+  active_registry() = registry;
 }
 
 void ModuleRegistry::add_root(const std::string& name, const torch::nn::Module& module) {
   const std::lock_guard lock(mutex_);
   const std::string type = type_name(module);
-  const LayerId root = add(module, {.path = name, .name = name.empty() ? type : name, .type = type});
-  add_children(module, root, 0);
+  roots_.emplace_back(&module, add(module, {.path = name, .name = name.empty() ? type : name, .type = type}, 0));
 }
 
-LayerId ModuleRegistry::add(const torch::nn::Module& module, LayerDef def) {
+// Puts a module and all below it into their places. One that takes another's place takes its layer, too.
+LayerId ModuleRegistry::add(const torch::nn::Module& module, LayerDef def, int depth) {
   auto& places = places_[&module];
   const void* vtable = vtable_of(module);
   const auto same = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.vtable == vtable; });
   const bool first = same == places.end();
   if (!first) def.shared_with = layers_[index(same->layer)].path;
-  const LayerId layer = define(std::move(def));
+  const auto known = paths_.find(def.path);
+  const LayerId layer = known != paths_.end() ? known->second : define(std::move(def));
   places.push_back({layer, vtable});
-  if (first) {
-    for (const auto& parameter : module.parameters(/*recurse=*/false)) {
-      if (!parameter.defined()) continue;
-      definitions_.add_parameter(reinterpret_cast<std::uint64_t>(parameter.unsafeGetTensorImpl()), layer);
-    }
+  known_modules_.push_back(module.weak_from_this());
+  if (first) add_parameters(module, layer);
+  if (depth >= kMaxDepth) return layer;
+  for (const auto& child : module.named_children()) {
+    if (child.value() == nullptr) continue;
+    add(*child.value(),
+        {.path = joined(layers_[index(layer)].path, child.key()),
+         .name = child.key(),
+         .type = type_name(*child.value()),
+         .parent = layer},
+        depth + 1);
   }
   return layer;
+}
+
+void ModuleRegistry::add_parameters(const torch::nn::Module& module, LayerId owner) {
+  for (const auto& parameter : module.parameters(/*recurse=*/false)) {
+    if (!parameter.defined()) continue;
+    known_parameters_.emplace_back(parameter.getIntrusivePtr());
+    definitions_.add_parameter(reinterpret_cast<std::uint64_t>(parameter.unsafeGetTensorImpl()), owner);
+  }
 }
 
 LayerId ModuleRegistry::define(LayerDef def) {
@@ -88,18 +103,6 @@ LayerId ModuleRegistry::define(LayerDef def) {
   const LayerId layer{static_cast<std::uint32_t>(layers_.size() - 1)};
   paths_.emplace(def.path, layer);
   return definitions_.add_layer(std::move(def)), layer;
-}
-
-void ModuleRegistry::add_children(const torch::nn::Module& module, LayerId parent, int depth) {
-  if (depth >= kMaxDepth) return;
-  for (const auto& child : module.named_children()) {
-    if (child.value() == nullptr) continue;
-    const LayerId layer = add(*child.value(), {.path = joined(layers_[index(parent)].path, child.key()),
-                                               .name = child.key(),
-                                               .type = type_name(*child.value()),
-                                               .parent = parent});
-    add_children(*child.value(), layer, depth + 1);
-  }
 }
 
 bool ModuleRegistry::is_below(LayerId layer, LayerId ancestor) const {
@@ -128,11 +131,16 @@ LayerId ModuleRegistry::find(const torch::nn::Module& module, LayerId caller_lay
   if (const LayerId layer = find_registered(module, caller_layer); layer != kNoLayer) return layer;
   if (caller != nullptr && caller_layer != kNoLayer) {
     if (const LayerId layer = find_below(*caller, caller_layer, module, 0); layer != kNoLayer) return layer;
+  } else {
+    for (const auto& [root, root_layer] : roots_) {
+      if (const LayerId layer = find_below(*root, root_layer, module, 0); layer != kNoLayer) return layer;
+    }
   }
   return find_unregistered(module, caller_layer);
 }
 
-// A module that its caller holds, but that was not there when the session began (or whose caller is not registered).
+// A module that its caller (outside any, a model) holds, but that was not there when the session began, or whose caller
+// is not registered.
 LayerId ModuleRegistry::find_below(const torch::nn::Module& holder, LayerId holder_layer,
                                    const torch::nn::Module& module, int depth) {
   if (depth >= kMaxDepth) return kNoLayer;
@@ -140,7 +148,7 @@ LayerId ModuleRegistry::find_below(const torch::nn::Module& holder, LayerId hold
     if (child.value() == nullptr) continue;
     const bool found = child.value().get() == &module;
     if (!found && !holds(*child.value(), module, depth)) continue;
-    const LayerId layer = child_layer(holder_layer, child.key(), *child.value());
+    const LayerId layer = child_layer(holder_layer, child.key(), *child.value(), depth);
     return found ? layer : find_below(*child.value(), layer, module, depth + 1);
   }
   return kNoLayer;
@@ -154,18 +162,17 @@ bool ModuleRegistry::holds(const torch::nn::Module& holder, const torch::nn::Mod
   });
 }
 
-// The layer of that path, whoever stood there before; a module put in another's place takes its layer.
-LayerId ModuleRegistry::child_layer(LayerId parent, const std::string& name, const torch::nn::Module& module) {
+LayerId ModuleRegistry::child_layer(LayerId parent, const std::string& name, const torch::nn::Module& module,
+                                    int depth) {
   const std::string path = joined(layers_[index(parent)].path, name);
   const bool registered = layers_[index(parent)].registered;
-  const auto known = paths_.find(path);
-  if (known != paths_.end() && !registered) return known->second;
-  if (known != paths_.end()) {
-    places_[&module].push_back({known->second, vtable_of(module)});
-    return known->second;
-  }
   LayerDef def{.path = path, .name = name, .type = type_name(module), .parent = parent, .registered = registered};
-  return registered ? add(module, std::move(def)) : define(std::move(def));
+  if (registered) {
+    const LayerId layer = find_registered(module, parent);
+    return layer != kNoLayer && layers_[index(layer)].path == path ? layer : add(module, std::move(def), depth);
+  }
+  const auto known = paths_.find(path);
+  return known != paths_.end() ? known->second : define(std::move(def));
 }
 
 LayerId ModuleRegistry::find_unregistered(const torch::nn::Module& module, LayerId caller_layer) {

@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "torch/module_registry.h"
+#include "torch/open_norm.h"
 #include "torch/sequence.h"
 
 namespace layertrace {
@@ -39,6 +41,20 @@ std::uint8_t phase_of_region(std::string_view name) noexcept {
 
 }  // namespace
 
+thread_local OpenNorm open_norm __attribute__((tls_model("initial-exec")));
+
+bool is_on_top(const OpenNorm& norm) noexcept {
+  const ThreadState* thread = recorder::last_state();
+  return thread != nullptr && thread->depth() != 0 && thread->depth() == norm.entry.depth &&
+         thread->top().window == norm.entry.window && thread->top().module == norm.module;
+}
+
+void close_abandoned_norm_slow() noexcept {
+  const OpenNorm norm = std::exchange(open_norm, {});
+  if (!is_on_top(norm)) return;
+  recorder::last_state()->leave({norm.entry.depth, norm.entry.window}, next_sequence(), /*thrown=*/true);
+}
+
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept {
   const void* vtable = nullptr;
   std::memcpy(&vtable, static_cast<const void*>(&module), sizeof(vtable));
@@ -54,13 +70,16 @@ LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept 
 
 detail::Entry InterposedScope::enter(const torch::nn::Module* module) noexcept {
   ThreadState* thread = recorder::this_thread();
-  if (thread == nullptr || (thread->depth() != 0 && thread->top().module == module)) return {};
+  if (thread == nullptr) return {};
+  close_abandoned_norm();
+  if (thread->current_module() == module) return {};
   return detail::enter_module(module);
 }
 
 detail::Entry InterposedRegion::enter(NameId name, Phase phase) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr) return {};
+  close_abandoned_norm();
   return entry(thread->enter_region(name, static_cast<std::uint8_t>(phase), next_sequence()));
 }
 
@@ -69,6 +88,7 @@ namespace detail {
 Entry enter_module(const torch::nn::Module* module) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr || module == nullptr) return {};
+  close_abandoned_norm();
   const LayerId layer = layer_of(*thread, *module);
   if (layer == kNoLayer) {
     thread->shared().count_lost(2);
@@ -80,6 +100,7 @@ Entry enter_module(const torch::nn::Module* module) noexcept {
 Entry enter_region(std::string_view name) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr) return {};
+  close_abandoned_norm();
   try {
     return entry(thread->enter_region(NameTable::instance().intern(name), phase_of_region(name), next_sequence()));
   } catch (...) {  // no memory for the name

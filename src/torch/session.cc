@@ -1,24 +1,16 @@
 #include <torch/nn/module.h>
 
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <layertrace/layertrace.h>
 
 #include "session/session_state.h"
 #include "torch/module_registry.h"
-#include "torch/session_start.h"
 #include "torch/torch_hooks.h"
 
 namespace layertrace {
-
-Result<std::shared_ptr<SessionState>> start_session(
-    const std::vector<std::pair<std::string, torch::nn::Module*>>& models, Options options, NodeSource nodes) {
-  return SessionState::start(std::move(options), std::make_unique<TorchHooks>(nodes), [&](Recording& recording) {
-    auto registry = std::make_shared<ModuleRegistry>(recording.definitions());
-    for (const auto& [name, module] : models) registry->add_root(name, *module);
-    ModuleRegistry::set_active(std::move(registry));
-  });
-}
 
 Result<Session> Session::start(torch::nn::Module& model, Options options) {
   return start(std::vector<std::pair<std::string, torch::nn::Module*>>{{"", &model}}, std::move(options));
@@ -26,7 +18,11 @@ Result<Session> Session::start(torch::nn::Module& model, Options options) {
 
 Result<Session> Session::start(const std::vector<std::pair<std::string, torch::nn::Module*>>& models,
                                Options options) {
+  std::set<std::string_view> names;
   for (const auto& [name, module] : models) {
+    if (!names.insert(name).second) {
+      return Error{"cannot start a session", "two models are called '" + name + "'", "Give each model its own name"};
+    }
     if (module == nullptr) {
       return Error{"cannot start a session", "the model '" + name + "' is null", "Give each name a module"};
     }
@@ -34,7 +30,13 @@ Result<Session> Session::start(const std::vector<std::pair<std::string, torch::n
       return Error{"cannot start a session", "one of several models has no name", "Give each model a name"};
     }
   }
-  auto state = start_session(models, std::move(options), NodeSource::kAuto);
+  auto hooks = std::make_unique<TorchHooks>();
+  TorchHooks& torch_hooks = *hooks;
+  auto state = SessionState::start(std::move(options), std::move(hooks), [&](Recording& recording) {
+    auto registry = std::make_shared<ModuleRegistry>(recording.definitions());
+    for (const auto& [name, module] : models) registry->add_root(name, *module);
+    torch_hooks.use(std::move(registry));
+  });
   if (!state) return state.error();
   return Session(std::move(*state));
 }

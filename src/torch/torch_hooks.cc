@@ -6,18 +6,23 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/pointer_table.h"
 #include "capture/recorder.h"
 #include "torch/engine.h"
 #include "torch/node_names.h"
+#include "torch/open_norm.h"
 #include "torch/sequence.h"
 
 namespace layertrace {
 namespace {
+
+std::atomic<NodeSource> node_source{NodeSource::kAuto};
 
 constexpr std::string_view kEvaluatePrefix = "autograd::engine::evaluate_function";
 
@@ -69,6 +74,7 @@ OpFacts facts_of(const at::RecordFunction& fn) noexcept {
 void enter_node(ThreadState& thread) noexcept {
   const auto node = torch::autograd::get_current_node();
   if (node == nullptr || engine_is_followed()) return thread.skip_op();
+  close_abandoned_norm();
   const NodeDescription facts = describe(*node);
   thread.enter_op_as_node(facts.name, facts.value, facts.flags, next_sequence());
 }
@@ -92,10 +98,17 @@ void on_function_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*co
 
 }  // namespace
 
-TorchHooks::TorchHooks(NodeSource nodes)
-    : interposed_(engine_is_interposed()), follow_engine_(interposed_ && nodes == NodeSource::kAuto) {}
+void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }
+
+TorchHooks::TorchHooks()
+    : interposed_(engine_is_interposed()), follow_engine_(interposed_ && node_source == NodeSource::kAuto) {}
 
 TorchHooks::~TorchHooks() { disable(); }
+
+void TorchHooks::use(std::shared_ptr<ModuleRegistry> registry) {
+  registry_ = std::move(registry);
+  ModuleRegistry::set_active(registry_);
+}
 
 void TorchHooks::enable(bool ops) noexcept {
   set_engine_followed(follow_engine_);

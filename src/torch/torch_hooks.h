@@ -2,10 +2,13 @@
 // stood in for.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <layertrace/result.h>
 
 #include "capture/hooks.h"
 #include "torch/module_registry.h"
@@ -15,10 +18,16 @@ namespace layertrace {
 // How autograd's nodes are seen. kAuto stands in for the engine where that works, else uses callbacks.
 enum class NodeSource : std::uint8_t { kAuto, kCallbacks };
 
+// For the sessions that start from now on. Not a user's choice: tests run both, and it is exported for them.
+LAYERTRACE_API void set_node_source(NodeSource nodes) noexcept;
+
 class TorchHooks final : public CaptureHooks {
  public:
-  explicit TorchHooks(NodeSource nodes = NodeSource::kAuto);
+  TorchHooks();
   ~TorchHooks() override;
+
+  // Makes the registry the active one, for as long as these hooks live.
+  void use(std::shared_ptr<ModuleRegistry> registry);
 
   void enable(bool ops) noexcept override;
   void disable() noexcept override;
@@ -30,6 +39,7 @@ class TorchHooks final : public CaptureHooks {
  private:
   const bool interposed_;
   const bool follow_engine_;
+  std::shared_ptr<ModuleRegistry> registry_;
   std::optional<std::uint64_t> callback_;
 };
 

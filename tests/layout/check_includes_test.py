@@ -22,6 +22,7 @@ HEADERS = [
     "cuda/cupti.h",
     "tools/view.h",
     "tests/support/fake_clock.h",
+    "examples/cpp/train.cc",
 ]
 
 
@@ -39,7 +40,10 @@ class CheckIncludes(unittest.TestCase):
         path.write_text(text, encoding="utf-8")
 
     def violations(self, file: str, include: str) -> list[str]:
-        self.write(file, f"// A comment may say #include anything.\n#include <vector>\n#include {include}\n")
+        self.write(
+            file,
+            f"// A comment may say #include anything.\n#include <vector>\n#include {include}\n",
+        )
         found = check_includes.Tree(self.root).violations()
         (self.root / file).unlink()
         return found
@@ -70,6 +74,7 @@ class CheckIncludes(unittest.TestCase):
             ("tests/record/x.cc", '"support/fake_clock.h"'),
             ("tests/consumer/main.cc", "<torch/torch.h>"),
             ("bench/x.cc", '"record/record.h"'),
+            ("bench/x.cc", '"../examples/cpp/train.cc"'),
         ]:
             with self.subTest(file=file, include=include):
                 self.assertEqual(self.violations(file, include), [])
@@ -95,6 +100,7 @@ class CheckIncludes(unittest.TestCase):
             ("tests/consumer/main.cc", '"base/clock.h"'),
             ("include/layertrace/x.h", '"base/clock.h"'),
             ("include/layertrace/x.h", '"../../src/base/clock.h"'),
+            ("bench/x.cc", '"../tools/view.h"'),
         ]:
             with self.subTest(file=file, include=include):
                 found = self.violations(file, include)
@@ -122,7 +128,10 @@ class CheckIncludes(unittest.TestCase):
                 self.assertIn("belongs to", found[0])
 
     def test_wants_public_headers_in_angle_brackets(self) -> None:
-        self.assertIn("written <layertrace/profile.h>", self.violations("tools/x.cc", '"layertrace/profile.h"')[0])
+        self.assertIn(
+            "written <layertrace/profile.h>",
+            self.violations("tools/x.cc", '"layertrace/profile.h"')[0],
+        )
 
     def test_wants_a_rule_for_a_new_folder(self) -> None:
         self.assertIn("no rule", self.violations("src/new/x.cc", '"base/clock.h"')[0])

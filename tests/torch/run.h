@@ -1,0 +1,171 @@
+// A recorded run as the tests see it, from two sides: what layertrace says (the Profile, and each span of the saved
+// trace), and what PyTorch itself says happened (its own callbacks, and a walk over its graph). Neither side knows of the
+// other: who owns a backward node is found without a sequence number.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <layertrace/layertrace.h>
+
+#include "attribute/span.h"
+#include "torch/torch_hooks.h"
+
+namespace layertrace::test {
+
+inline const std::string kRoot;              // the root's path
+inline const std::string kNobody = "(none)";  // where a path is expected and there is no layer
+
+using Strings = std::vector<std::string>;
+
+// One line each: a difference then shows as one.
+std::string lines(const Strings& strings);
+
+// A model of one's own, its forward written in the test.
+struct ModelImpl : torch::nn::Module {
+  using Body = std::function<torch::Tensor(torch::Tensor)>;
+  explicit ModelImpl(Body forward_body = {}) : body(std::move(forward_body)) {}
+
+  template <typename Module>
+  Module add(const std::string& name, Module module) {
+    return register_module(name, std::move(module));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    ModuleScope scope(this);
+    return body(std::move(x));
+  }
+  Body body;
+};
+TORCH_MODULE(Model);
+
+// ---- What PyTorch says ----
+
+using NodePtr = decltype(torch::autograd::get_current_node());
+
+struct NodeSeen {
+  std::string name;
+  NodePtr node;  // kept, so that its address stays its own
+  std::uint64_t tid = 0;
+};
+
+struct OpSeen {
+  std::string name;
+  NodePtr node;  // the autograd node that was running, if any
+  bool works = false;  // a leaf, or one with a kernel of its own: what layertrace calls an activity
+  std::uint64_t tid = 0;
+};
+
+// Logs autograd's nodes (the engine's own record of each, which spans all that it does for the node) and operators, on
+// all threads, while it lives.
+class PytorchLog {
+ public:
+  PytorchLog();
+  ~PytorchLog();
+  PytorchLog(const PytorchLog&) = delete;
+  PytorchLog& operator=(const PytorchLog&) = delete;
+
+  std::vector<NodeSeen> nodes() const;
+  // Those that do work, in the order of their start on each thread.
+  std::vector<OpSeen> activities() const;
+  Strings activity_names() const;
+  Strings node_names() const;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+// Whose nodes are they? Filled by walking the graph from each result as the forward makes it: a node not reached before
+// was made by whoever just finished. Gradients of parameters belong to the parameter's first owner.
+class Makers {
+ public:
+  explicit Makers(const torch::nn::Module& root, const std::string& prefix = "");
+  Makers() = default;
+
+  torch::Tensor claim(torch::Tensor result, const std::string& path);
+  // Calls a layer: what was made before it is the caller's, what is new then is the layer's.
+  template <typename Layer>
+  torch::Tensor call(Layer& layer, const std::string& path, torch::Tensor x, const std::string& caller = kRoot) {
+    x = claim(std::move(x), caller);
+    return claim(layer->forward(x), path);
+  }
+  std::string of(const torch::autograd::Node& node) const;
+
+ private:
+  void add_parameters(const torch::nn::Module& module, const std::string& path);
+  std::map<const torch::autograd::Node*, std::string> paths_;
+  std::map<const c10::TensorImpl*, std::string> parameters_;
+  std::vector<NodePtr> kept_;
+};
+
+// ---- What layertrace says ----
+
+struct Span {
+  SpanKind kind = SpanKind::kScope;
+  Phase phase = Phase::kOther;
+  Cause cause = Cause::kNone;
+  std::string layer;  // its path; kNobody for none
+  std::string name;   // of a node, region or activity
+  std::uint64_t call = 0;
+  std::uint64_t sequence = 0;  // a node's number + 1
+  bool accumulates = false;
+  std::uint64_t tid = 0;
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  EndedBy ended_by = EndedBy::kExit;
+  int around = -1;  // index of the span around it on its track
+};
+
+struct Run {
+  Profile profile;
+  std::vector<Span> spans;  // in the order of the file: by start, within a thread
+  std::vector<NodeSeen> nodes_seen;
+  std::vector<OpSeen> ops_seen;
+
+  const Layer& layer(const std::string& path) const;  // fails the test and gives an empty one where there is none
+  double calls(const std::string& path, Phase phase = Phase::kForward) const;
+  bool has(const std::string& path) const { return profile.find(path) != nullptr; }
+
+  std::vector<Span> select(SpanKind kind) const;
+  // "path" of each scope in the order of entry; a phase other than forward is added: "fc recompute".
+  Strings scopes() const;
+  // "name → path" of each node, in order.
+  Strings nodes() const;
+  // "name → path" of each region: "backward", "Adam.step", "loss"…
+  Strings regions() const;
+  // Names of a layer's own activities in that phase; with `below`, its children's too.
+  Strings activities(const std::string& path, Phase phase, bool below = false) const;
+};
+
+struct RunOptions {
+  bool ops = true;
+  NodeSource nodes = NodeSource::kAuto;
+  Schedule schedule = {};
+  int steps = 1;
+  bool log = true;  // PyTorch's side too
+};
+
+using Models = std::vector<std::pair<std::string, torch::nn::Module*>>;
+
+// Records `step`, run `steps` times with a step() after each; reads the trace back, and checks what must hold for every
+// run: file and Profile agree, spans nest, figures are the sums of the spans, nothing is dropped, nothing is left behind.
+Run record(const Models& models, const std::function<void()>& step, const RunOptions& options = {});
+Run record(torch::nn::Module& model, const std::function<void()>& step, const RunOptions& options = {});
+
+// Reads the spans of a saved trace.
+std::vector<Span> read_spans(const std::string& path);
+// A name in the test's working directory, of its own.
+std::string trace_path();
+
+// All nodes that ran belong to whom the graph says, and so does each operator that ran for them.
+void expect_owners(const Run& run, const Makers& makers);
+
+// The same step, recorded in all ways there are of seeing nodes: each must give the same owners.
+void for_each_way(const std::function<void(const RunOptions&)>& test);
+
+}  // namespace layertrace::test
