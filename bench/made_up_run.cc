@@ -27,27 +27,15 @@ enum Name : std::uint32_t {
   kOptimizerStep,
 };
 constexpr const char* kNames[] = {
-    "aten::linear",
-    "aten::addmm",
-    "aten::copy_",
-    "aten::relu",
-    "aten::cross_entropy_loss",
-    "aten::mm",
-    "aten::sum",
-    "aten::add_",
-    "AddmmBackward0",
-    "ReluBackward0",
-    "AccumulateGrad",
-    "backward",
-    "AdamW.step",
+    "aten::linear",   "aten::addmm", "aten::copy_", "aten::relu",     "aten::cross_entropy_loss",
+    "aten::mm",       "aten::sum",   "aten::add_",  "AddmmBackward0", "ReluBackward0",
+    "AccumulateGrad", "backward",    "AdamW.step",
 };
 
 // Writes one thread's records with a clock that goes on by a few microseconds at each.
 class Tape {
  public:
-  explicit Tape(std::uint32_t layers) : layers_(layers) {
-    add(RecordKind::kWindow, 0, 0, 1);
-  }
+  explicit Tape(std::uint32_t layers) : layers_(layers) { add(RecordKind::kWindow, 0, 0, 1); }
 
   void step(std::uint64_t index) {
     begin(RecordKind::kScopeBegin, 0);
@@ -208,7 +196,8 @@ void SpanLog::replay(SpanSink& sink) const {
   sink.open_lane(0, kThread, "main");
   for (const auto& event : events_) {
     if (const auto* span = std::get_if<SpanBegin>(&event)) sink.begin(0, *span);
-    if (const auto* end = std::get_if<End>(&event)) sink.end(0, end->track, end->ns, EndedBy::kExit);
+    if (const auto* end = std::get_if<End>(&event))
+      sink.end(0, end->track, end->ns, EndedBy::kExit);
     if (const auto* step = std::get_if<Step>(&event)) sink.step(0, step->ns, step->index);
     if (const auto* window = std::get_if<Window>(&event)) {
       sink.window(0, window->ns, window->on, window->step);

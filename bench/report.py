@@ -138,17 +138,20 @@ class Runs:
         return [entry[field] * scale for entry in self._runs[name]]
 
 
-def step_ratios(program: Path, model: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """For each way to run: its step relative to the same round's without, wall and processor."""
-    times: dict[str, list[tuple[float, float]]] = defaultdict(list)
+@dataclass
+class StepTime:
+    wall_ns: float
+    cpu_ns: float
+    records: int
+
+
+def step_times(program: Path, model: str, rounds: int) -> dict[str, list[StepTime]]:
+    """For each way to run, its step in each round."""
+    times: dict[str, list[StepTime]] = defaultdict(list)
     for line in run([str(program), model, str(rounds)]).splitlines():
-        way, wall_ns, cpu_ns, _ = line.split()
-        times[way].append((float(wall_ns), float(cpu_ns)))
-    without = times.pop("without")
-    return {
-        way: [(w / w0, c / c0) for (w, c), (w0, c0) in zip(values, without, strict=True)]
-        for way, values in times.items()
-    }
+        way, wall_ns, cpu_ns, records = line.split()
+        times[way].append(StepTime(float(wall_ns), float(cpu_ns), int(records)))
+    return times
 
 
 # ---- The figures ----
@@ -162,8 +165,7 @@ def recording(core: Runs, torch: Runs | None) -> Section:
         Figure("append a record, two threads at once", together, "ns", Bar(20)),
     ]
     if torch is not None:
-        loop = statistics.median(torch("empty_loop", "ns"))
-        idle = [ns - loop for ns in torch("scope_without_session", "ns")]
+        idle = torch("scope_without_session", "ns")
         figures += [
             Figure("a module scope, recorded", torch("scope_recorded", "ns"), "ns", Bar(80)),
             Figure("a module scope without a session", idle, "ns", Bar(2)),
@@ -199,16 +201,29 @@ def results(core: Runs, torch: Runs | None) -> Section:
     return Section("From records to trace and profile", figures)
 
 
-WAYS = {"sham": "no session, once more", "layers": "layers and nodes", "ops": "operators too"}
+WAYS = {
+    "sham": "without, once more",
+    "layers": "recording layers and nodes",
+    "ops": "recording operators too",
+}
 
 
 def steps(program: Path, model: str, title: str, rounds: int) -> Section:
-    ratios = step_ratios(program, model, rounds)
+    times = step_times(program, model, rounds)
+    without = times["without"]
     figures = []
     for way, what in WAYS.items():
-        wall, cpu = zip(*ratios[way], strict=True)
-        figures.append(Figure(f"{what}: wall time", list(wall), "×"))
-        figures.append(Figure(f"{what}: processor time", list(cpu), "×"))
+        pairs = list(zip(times[way], without, strict=True))
+        wall = [step.wall_ns / reference.wall_ns for step, reference in pairs]
+        cpu = [step.cpu_ns / reference.cpu_ns for step, reference in pairs]
+        figures.append(Figure(f"{what}: wall time", wall, "×"))
+        figures.append(Figure(f"{what}: processor time", cpu, "×"))
+    figures.insert(0, Figure("without a session", [step.wall_ns * 1e-6 for step in without], "ms"))
+    figures += [
+        Figure(f"{what}: records a step", [step.records for step in times[way]], "")
+        for way, what in WAYS.items()
+        if way != "sham"
+    ]
     return Section(title, figures)
 
 
@@ -220,8 +235,8 @@ def measure(bin_dir: Path, quick: bool) -> list[Section]:
     if has_torch:
         step_bench = bin_dir / "step_bench"
         rounds = 3 if quick else 30
-        cnn = "A step of the demo's CNN, against one without a session"
-        tiny = "A step of a transformer with 24 tiny layers, against one without a session"
+        cnn = "A training step of the demo's CNN, against the same without a session"
+        tiny = "A training step of a transformer with 24 tiny layers, likewise"
         sections.append(steps(step_bench, "cnn", cnn, rounds))
         sections.append(steps(step_bench, "transformer", tiny, rounds))
     return sections
@@ -274,7 +289,9 @@ def replace_in(path: Path, table: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bin_dir", type=Path, metavar="BIN_DIR")
-    parser.add_argument("--quick", action="store_true", help="few repetitions: to see that all runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="few repetitions: to see that all runs"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also put the table there")
     options = parser.parse_args()
     load = os.getloadavg()[0]

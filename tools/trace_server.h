@@ -21,7 +21,7 @@
 #include <string_view>
 #include <thread>
 
-#include "layertrace/result.h"
+#include <layertrace/result.h>
 
 namespace httplib {
 class Server;

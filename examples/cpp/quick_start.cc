@@ -9,7 +9,8 @@ struct NetImpl : torch::nn::Module {
   torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(128, 10));
 
   torch::Tensor forward(torch::Tensor x) {
-    layertrace::ModuleScope scope(this);  // one line in a module of your own; LibTorch's layers need none
+    layertrace::ModuleScope scope(
+        this);  // one line in a module of your own; LibTorch's layers need none
     return fc2(torch::relu(fc1(x)));
   }
 };
@@ -21,7 +22,8 @@ int main() {
 
   auto session = layertrace::Session::start(model, {.output = "quick_start.pftrace"});
   for (int step = 0; step < 10; ++step) {
-    auto loss = torch::nll_loss(model->forward(torch::randn({64, 784})).log_softmax(1), torch::randint(10, {64}));
+    auto loss = torch::nll_loss(model->forward(torch::randn({64, 784})).log_softmax(1),
+                                torch::randint(10, {64}));
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();

@@ -1,4 +1,5 @@
-// Trains a small residual network on made-up pictures for a few steps, under layertrace, and prints where the time went.
+// Trains a small residual network on made-up pictures for a few steps, under layertrace, and prints
+// where the time went.
 //
 //   train_residual_cnn [OUTPUT.pftrace]
 #include <torch/torch.h>
@@ -13,15 +14,18 @@ namespace nn = torch::nn;
 // Two convolutions and a way around them.
 struct ResidualBlockImpl : nn::Module {
   ResidualBlockImpl(int64_t in, int64_t out, int64_t stride) {
-    conv1 = register_module("conv1", nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false)));
+    conv1 = register_module(
+        "conv1", nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false)));
     bn1 = register_module("bn1", nn::BatchNorm2d(out));
-    conv2 = register_module("conv2", nn::Conv2d(nn::Conv2dOptions(out, out, 3).padding(1).bias(false)));
+    conv2 =
+        register_module("conv2", nn::Conv2d(nn::Conv2dOptions(out, out, 3).padding(1).bias(false)));
     bn2 = register_module("bn2", nn::BatchNorm2d(out));
     relu = register_module("relu", nn::ReLU(nn::ReLUOptions(/*inplace=*/true)));
     if (stride != 1 || in != out) {
       shortcut = register_module(
-          "shortcut", nn::Sequential(nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
-                                     nn::BatchNorm2d(out)));
+          "shortcut",
+          nn::Sequential(nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)),
+                         nn::BatchNorm2d(out)));
     }
   }
 
@@ -41,8 +45,9 @@ TORCH_MODULE(ResidualBlock);
 
 struct ResidualNetImpl : nn::Module {
   explicit ResidualNetImpl(int64_t classes) {
-    stem = register_module("stem", nn::Sequential(nn::Conv2d(nn::Conv2dOptions(3, 16, 3).padding(1).bias(false)),
-                                                  nn::BatchNorm2d(16), nn::ReLU(nn::ReLUOptions(true))));
+    stem = register_module(
+        "stem", nn::Sequential(nn::Conv2d(nn::Conv2dOptions(3, 16, 3).padding(1).bias(false)),
+                               nn::BatchNorm2d(16), nn::ReLU(nn::ReLUOptions(true))));
     blocks = register_module("blocks", nn::ModuleList());
     int64_t channels = 16;
     for (const int64_t width : {16, 16, 16, 32, 64}) {
@@ -76,7 +81,8 @@ int main(int argc, char** argv) {
   torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(1e-3));
 
   // Skip the first two steps: LibTorch sets itself up in them.
-  auto session = layertrace::Session::start(model, {.output = output, .schedule = {.skip = 1, .warmup = 1}});
+  auto session =
+      layertrace::Session::start(model, {.output = output, .schedule = {.skip = 1, .warmup = 1}});
   if (!session) {
     std::cerr << session.error().message() << '\n';
     return 1;
@@ -101,6 +107,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::cout << layertrace::tree(*profile, layertrace::for_terminal(1));
-  std::cout << "\nThe trace is in " << output << ". Open it in Perfetto UI with\n\n  build/bin/layertrace view " << output
+  std::cout << "\nThe trace is in " << output
+            << ". Open it in Perfetto UI with\n\n  build/bin/layertrace view " << output
             << "\n\nor read it again with  build/bin/layertrace tree " << output << '\n';
 }

@@ -12,13 +12,15 @@
 //   auto profile = session->stop();
 //   std::cout << layertrace::tree(*profile);
 //
-// LibTorch's own layers are seen as they are. A module of one's own takes one line at the top of its forward:
+// LibTorch's own layers are seen as they are. A module of one's own takes one line at the top of
+// its forward:
 //
 //   torch::Tensor forward(torch::Tensor x) {
 //     layertrace::ModuleScope scope(this);
 //     ...
 //
-// This is the one public header that names a Torch type, and it only declares it: including it costs no compile time.
+// This is the one public header that names a Torch type, and it only declares it: including it
+// costs no compile time.
 #pragma once
 
 #include <atomic>
@@ -41,9 +43,10 @@ class Module;
 
 namespace layertrace {
 
-// Which steps are recorded: `skip` steps idle, then `warmup` steps with the hooks running but nothing kept, then
-// `record` steps; the whole `repeat` times (0: until stop). While idle a scope costs one relaxed load. `record = 0`
-// records every step from the first (after skip and warmup, once).
+// Which steps are recorded: `skip` steps idle, then `warmup` steps with the hooks running but
+// nothing kept, then `record` steps; the whole `repeat` times (0: until stop). While idle a scope
+// costs one relaxed load. `record = 0` records every step from the first (after skip and warmup,
+// once).
 struct Schedule {
   std::uint64_t skip = 0;
   std::uint64_t warmup = 0;
@@ -52,28 +55,32 @@ struct Schedule {
 };
 
 struct Options {
-  // Where the trace goes. It grows as `<output>.part` and gets its name at stop. Empty: kept in an unnamed temporary
-  // file until save() gives it a name.
+  // Where the trace goes. It grows as `<output>.part` and gets its name at stop. Empty: kept in an
+  // unnamed temporary file until save() gives it a name.
   std::string output = {};
   Schedule schedule = {};
-  // Record the dispatcher's operators. Without them: layers and autograd nodes only, the cheapest mode.
+  // Record the dispatcher's operators. Without them: layers and autograd nodes only, the cheapest
+  // mode.
   bool ops = true;
-  // The most memory that recording may take. When the writer falls behind, records are dropped and counted; the
-  // program never waits.
+  // The most memory that recording may take. When the writer falls behind, records are dropped and
+  // counted; the program never waits.
   std::size_t memory_cap_bytes = std::size_t{64} << 20;
 };
 
 class SessionState;
 
-// One recording of a model. There is at most one active Session in a process; a second start() is an error and leaves
-// the first unharmed. start, step, stop and save may be called from any thread, one at a time.
+// One recording of a model. There is at most one active Session in a process; a second start() is
+// an error and leaves the first unharmed. start, step, stop and save may be called from any thread,
+// one at a time.
 //
-// A Session that is destroyed, or alive when the program exits, calls std::terminate or returns from main, stops itself
-// and writes its trace. A forked child does not inherit it: there, recording is off and step() and stop() do nothing.
+// A Session that is destroyed, or alive when the program exits, calls std::terminate or returns
+// from main, stops itself and writes its trace. A forked child does not inherit it: there,
+// recording is off and step() and stop() do nothing.
 class LAYERTRACE_API Session {
  public:
-  // Starts to record `model`: by reference (it may live on the stack), as a shared_ptr or as a module holder. The model
-  // must outlive the session; modules added later are found when they are first called.
+  // Starts to record `model`: by reference (it may live on the stack), as a shared_ptr or as a
+  // module holder. The model must outlive the session; modules added later are found when they are
+  // first called.
   static Result<Session> start(torch::nn::Module& model, Options options = {});
 
   template <typename M>
@@ -87,8 +94,8 @@ class LAYERTRACE_API Session {
   }
 
   // Several models at once; each one's paths begin with its name.
-  static Result<Session> start(const std::vector<std::pair<std::string, torch::nn::Module*>>& models,
-                               Options options = {});
+  static Result<Session> start(
+      const std::vector<std::pair<std::string, torch::nn::Module*>>& models, Options options = {});
 
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -99,8 +106,9 @@ class LAYERTRACE_API Session {
   // Marks the end of a training step.
   void step() noexcept;
 
-  // Ends the recording and gives the result. The trace gets its final name here. On failure to write it (a full disk)
-  // the error says so, profile() still has the result, and save() can be tried again elsewhere.
+  // Ends the recording and gives the result. The trace gets its final name here. On failure to
+  // write it (a full disk) the error says so, profile() still has the result, and save() can be
+  // tried again elsewhere.
   Result<Profile> stop();
 
   // The result of a stopped session.
@@ -133,15 +141,18 @@ LAYERTRACE_API void leave(Entry entry) noexcept;
 
 }  // namespace detail
 
-// Marks one call of a module, from here to the end of the block. An exception passes through untouched and marks the
-// scope as left by it. With no session this is one relaxed load and a branch.
+// Marks one call of a module, from here to the end of the block. An exception passes through
+// untouched and marks the scope as left by it. With no session this is one relaxed load and a
+// branch.
 class ModuleScope {
  public:
   explicit ModuleScope(const torch::nn::Module* module) noexcept {
-    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]] entry_ = detail::enter_module(module);
+    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      entry_ = detail::enter_module(module);
   }
   ~ModuleScope() {
-    if (entry_.depth != 0) [[unlikely]] detail::leave(entry_);
+    if (entry_.depth != 0) [[unlikely]]
+      detail::leave(entry_);
   }
   ModuleScope(const ModuleScope&) = delete;  // it stands for a stretch of one thread's stack
   ModuleScope& operator=(const ModuleScope&) = delete;
@@ -150,15 +161,17 @@ class ModuleScope {
   detail::Entry entry_;
 };
 
-// A region of one's own: `layertrace::Scope scope("augment");`. Outside any module, the names of phases ("data",
-// "loss", "optimizer", "communication") put what runs inside into that phase.
+// A region of one's own: `layertrace::Scope scope("augment");`. Outside any module, the names of
+// phases ("data", "loss", "optimizer", "communication") put what runs inside into that phase.
 class Scope {
  public:
   explicit Scope(std::string_view name) noexcept {
-    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]] entry_ = detail::enter_region(name);
+    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      entry_ = detail::enter_region(name);
   }
   ~Scope() {
-    if (entry_.depth != 0) [[unlikely]] detail::leave(entry_);
+    if (entry_.depth != 0) [[unlikely]]
+      detail::leave(entry_);
   }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

@@ -1,13 +1,16 @@
-// Profile: the answer. Plain data: the layers of a model with their time per phase, the steps, and what is missing.
+// Profile: the answer. Plain data: the layers of a model with their time per phase, the steps, and
+// what is missing.
 //
-// A Profile is made by Session::stop() or by load(), and read by tree(), layers_json() or your own code:
+// A Profile is made by Session::stop() or by load(), and read by tree(), layers_json() or your own
+// code:
 //
 //   for (const layertrace::Layer& layer : profile.layers) {
 //     const auto& forward = layer.phase(layertrace::Phase::kForward);
 //     std::cout << layer.path << ' ' << forward.host_ns.mean << " ns\n";
 //   }
 //
-// All figures are per recorded step. A Profile owns its data, refers to nothing, and may be copied and moved freely.
+// All figures are per recorded step. A Profile owns its data, refers to nothing, and may be copied
+// and moved freely.
 #pragma once
 
 #include <array>
@@ -37,8 +40,9 @@ inline constexpr std::size_t kPhaseCount = 8;
 // "forward", "loss", … as in the JSON output and in the trace's categories.
 LAYERTRACE_API std::string_view phase_name(Phase phase) noexcept;
 
-// One figure over the recorded steps. A step in which it did not occur counts as 0. `stdev` is the sample's (n − 1).
-// With more than 256 recorded steps `median` is taken over an even subset of them; the others are exact.
+// One figure over the recorded steps. A step in which it did not occur counts as 0. `stdev` is the
+// sample's (n − 1). With more than 256 recorded steps `median` is taken over an even subset of
+// them; the others are exact.
 struct Stat {
   double mean = 0;
   double min = 0;
@@ -49,11 +53,11 @@ struct Stat {
 
 // A layer's figures in one phase, children included unless the name says self.
 struct PhaseStats {
-  Stat calls;             // scopes (forward: module calls; backward: runs of consecutive autograd nodes)
-  Stat host_ns;           // wall time on the host between entry and exit
-  Stat self_host_ns;      // the same without the scopes inside
-  Stat activities;        // operators (on a GPU: kernels, copies, sets)
-  Stat activity_ns;       // their times added up; time inside a nested activity is counted once, there
+  Stat calls;    // scopes (forward: module calls; backward: runs of consecutive autograd nodes)
+  Stat host_ns;  // wall time on the host between entry and exit
+  Stat self_host_ns;  // the same without the scopes inside
+  Stat activities;    // operators (on a GPU: kernels, copies, sets)
+  Stat activity_ns;   // their times added up; time inside a nested activity is counted once, there
   Stat self_activity_ns;  // the same without children's
   Stat busy_ns;           // the union of their intervals: overlapping activities count once
 
@@ -80,7 +84,8 @@ struct Step {
   std::uint64_t index = 0;     // counted from the session's start, recorded or not
   std::uint64_t start_ns = 0;  // on the trace's clock
   std::uint64_t wall_ns = 0;
-  std::array<std::uint64_t, kPhaseCount> phase_ns{};  // the step's wall time by phase, on the thread that steps
+  std::array<std::uint64_t, kPhaseCount>
+      phase_ns{};  // the step's wall time by phase, on the thread that steps
 };
 
 // Why some activities or autograd nodes have no layer.
@@ -97,23 +102,24 @@ struct Unattributed {
 
 // What a report must say of itself: how much it explains, what went missing, what recording cost.
 struct Health {
-  double attributed_share = 1;        // of activity time, in 0…1
-  std::uint64_t activities = 0;       // in all recorded steps
+  double attributed_share = 1;   // of activity time, in 0…1
+  std::uint64_t activities = 0;  // in all recorded steps
   std::uint64_t activity_ns = 0;
-  std::vector<Unattributed> unattributed;        // activities
-  std::uint64_t nodes = 0;                       // autograd nodes that ran
+  std::vector<Unattributed> unattributed;  // activities
+  std::uint64_t nodes = 0;                 // autograd nodes that ran
   std::vector<Unattributed> unattributed_nodes;
-  std::uint64_t emitted = 0;          // records that hooks tried to write
-  std::uint64_t recorded = 0;         // records that were kept
-  std::uint64_t dropped = 0;          // emitted − recorded, exactly
-  std::uint64_t cut_scopes = 0;       // scopes closed by the end of the recording, not by their own exit
-  std::uint64_t thrown_scopes = 0;    // scopes left by an exception
-  bool cut = false;                   // the file ends without its closing record
-  double scope_cost_ns = 0;           // one scope, entry and exit; measured at start on this machine
-  double op_cost_ns = 0;              // one operator record, likewise
-  std::uint64_t writer_cpu_ns = 0;    // processor time of the writer thread
-  double tracing_share = 0;           // estimated share of the steps' time that recording took on the user's threads
-  std::vector<std::string> notes;     // anything else a reader must know, one sentence each
+  std::uint64_t emitted = 0;     // records that hooks tried to write
+  std::uint64_t recorded = 0;    // records that were kept
+  std::uint64_t dropped = 0;     // emitted − recorded, exactly
+  std::uint64_t cut_scopes = 0;  // scopes closed by the end of the recording, not by their own exit
+  std::uint64_t thrown_scopes = 0;  // scopes left by an exception
+  bool cut = false;                 // the file ends without its closing record
+  double scope_cost_ns = 0;         // one scope, entry and exit; measured at start on this machine
+  double op_cost_ns = 0;            // one operator record, likewise
+  std::uint64_t writer_cpu_ns = 0;  // processor time of the writer thread
+  double tracing_share =
+      0;  // estimated share of the steps' time that recording took on the user's threads
+  std::vector<std::string> notes;  // anything else a reader must know, one sentence each
 };
 
 // Where and with what a run was made.
@@ -128,14 +134,15 @@ struct RunInfo {
   std::uint64_t memory_bytes = 0;
   std::uint64_t pid = 0;
   std::string program;
-  std::string clock;         // "tsc" or "boottime"
-  std::string created;       // UTC, ISO 8601
-  bool ops = true;           // operators were recorded
+  std::string clock;    // "tsc" or "boottime"
+  std::string created;  // UTC, ISO 8601
+  bool ops = true;      // operators were recorded
 };
 
 struct Profile {
-  std::vector<Layer> layers;  // parents before children; layers[0] is the root where a model was given
-  std::vector<Step> steps;    // the recorded ones
+  std::vector<Layer>
+      layers;  // parents before children; layers[0] is the root where a model was given
+  std::vector<Step> steps;                      // the recorded ones
   std::array<PhaseStats, kPhaseCount> outside;  // what ran in no layer, by phase
   Health health;
   RunInfo run;

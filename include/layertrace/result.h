@@ -1,8 +1,9 @@
 // Result<T>: what the control path of layertrace returns instead of throwing.
 //
-// Starting a session, stopping it, reading a file: each can fail for reasons that the caller must be told (a full disk,
-// a second session, a foreign file). Such a function returns a Result, which holds either a value or an Error that says
-// what was tried, what went wrong and what to do next. The member names are those of std::expected.
+// Starting a session, stopping it, reading a file: each can fail for reasons that the caller must
+// be told (a full disk, a second session, a foreign file). Such a function returns a Result, which
+// holds either a value or an Error that says what was tried, what went wrong and what to do next.
+// The member names are those of std::expected.
 //
 //   auto profile = layertrace::load("run.pftrace");
 //   if (!profile) {
@@ -26,7 +27,8 @@
 
 namespace layertrace {
 
-// Three short sentences' worth of an error. `tried` and `cause` are always set, `remedy` where there is one to name.
+// Three short sentences' worth of an error. `tried` and `cause` are always set, `remedy` where
+// there is one to name.
 struct Error {
   std::string tried;
   std::string cause;
@@ -40,16 +42,16 @@ struct Error {
   }
 };
 
-// Holds a T or an Error. Reading the side that is not there ends the program with a message: it is a bug of the caller,
-// as dereferencing a null pointer is, and silence would cost more.
+// Holds a T or an Error. Reading the side that is not there ends the program with a message: it is
+// a bug of the caller, as dereferencing a null pointer is, and silence would cost more.
 template <typename T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
   using error_type = Error;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}           // NOLINT(*-explicit-*)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}       // NOLINT(*-explicit-*)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(*-explicit-*)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(*-explicit-*)
 
   bool has_value() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
@@ -70,7 +72,9 @@ class [[nodiscard]] Result {
     if (!has_value()) die(error());
   }
   [[noreturn]] static void die(const Error& error) {
-    std::fputs(("layertrace: the value of a failed Result was read: " + error.message() + "\n").c_str(), stderr);
+    std::fputs(
+        ("layertrace: the value of a failed Result was read: " + error.message() + "\n").c_str(),
+        stderr);
     std::abort();
   }
 

@@ -1,11 +1,12 @@
-// Reading a saved run back. A `.pftrace` that layertrace wrote opens in any Perfetto UI and gives the same Profile again.
+// Reading a saved run back. A `.pftrace` that layertrace wrote opens in any Perfetto UI and gives
+// the same Profile again.
 //
 //   auto profile = layertrace::load("run.pftrace");
 //   if (profile) std::cout << layertrace::tree(*profile);
 //
-// load() and info() read the file from start to end once, hold a bounded part of it in memory, and leave it unchanged. A
-// file that was cut off (the program was killed) gives what it holds, with Health::cut set. A file that is not ours gives
-// an Error that says what it looks like.
+// load() and info() read the file from start to end once, hold a bounded part of it in memory, and
+// leave it unchanged. A file that was cut off (the program was killed) gives what it holds, with
+// Health::cut set. A file that is not ours gives an Error that says what it looks like.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "attribute/fold.h"
 
 #include <algorithm>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -11,7 +12,8 @@ std::size_t slot(LayerId layer, Phase phase) noexcept {
   return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
 }
 
-// A node or region inside a layer only divides the layer's own time; outside any layer it stands for itself.
+// A node or region inside a layer only divides the layer's own time; outside any layer it stands
+// for itself.
 bool is_part_of_layer(SpanKind kind, LayerId layer) noexcept {
   return layer != kNoLayer && (kind == SpanKind::kNode || kind == SpanKind::kRegion);
 }
@@ -28,7 +30,8 @@ void Fold::close_lane(Lane lane) {
 
 void Fold::begin(Lane lane, const SpanBegin& span) {
   LaneState& state = lanes_[lane];
-  const OpenSpan open{span.kind, span.phase, span.cause, span.layer, span.name, span.start_ns};
+  const OpenSpan open{span.kind, span.phase,    span.cause,   span.layer,
+                      span.name, span.start_ns, span.start_ns};
   if (span.kind == SpanKind::kActivity) {
     state.activities.push_back(open);
     return;
@@ -56,7 +59,8 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   if (!state.activities.empty()) state.activities.back().inside_ns += duration_ns;
 
   StepSums& sums = sums_at(span.start_ns);
-  Cell& cell = span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+  Cell& cell =
+      span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
   ++cell.activities;
   cell.activity_ns += self_ns;
   cell.busy.add({span.start_ns, end_ns});
@@ -65,59 +69,94 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
 
 void Fold::end_scope(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (state.scopes.empty()) return;
-  const OpenSpan span = state.scopes.back();
+  OpenSpan span = state.scopes.back();
   state.scopes.pop_back();
-  const std::uint64_t duration_ns = std::max(end_ns, span.start_ns) - span.start_ns;
-  StepSums& sums = sums_at(span.start_ns);
-  if (span.kind == SpanKind::kScope && by == EndedBy::kException) ++sums.thrown_scopes;
-  if (span.kind == SpanKind::kScope && by == EndedBy::kCut) ++sums.cut_scopes;
+  end_ns = std::max(end_ns, span.from_ns);
+  state.last_ns = std::max(state.last_ns, end_ns);
+  if (span.kind == SpanKind::kScope && by == EndedBy::kException) ++thrown_scopes_;
+  if (span.kind == SpanKind::kScope && by == EndedBy::kCut) ++cut_scopes_;
+  StepSums& sums = sums_at(span.from_ns);
   if (span.kind == SpanKind::kNode) {
-    sums.nodes.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, duration_ns);
+    sums.nodes.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name,
+                   end_ns - span.start_ns);
   }
-
-  if (is_part_of_layer(span.kind, span.layer)) {
-    if (!state.scopes.empty()) state.scopes.back().inside_ns += span.inside_ns;
-    return;
-  }
-  if (!state.scopes.empty()) state.scopes.back().inside_ns += duration_ns;
-  const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
-  if (span.layer != kNoLayer) {
-    Cell& cell = sums.cell(span.layer, span.phase);
-    ++cell.calls;
-    cell.self_host_ns += self_ns;
+  OpenSpan* parent = state.scopes.empty() ? nullptr : &state.scopes.back();
+  const std::uint64_t duration_ns = add_part(lane, span, parent, end_ns, sums);
+  if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer))
     leave_layer(state, span, duration_ns, sums);
-  } else {
-    Cell& cell = sums.outside(span.phase);
-    ++cell.calls;
-    cell.host_ns += self_ns;
-    cell.self_host_ns += self_ns;
+}
+
+// Adds what of the span was not yet added, up to `end_ns`; returns how long that was.
+std::uint64_t Fold::add_part(Lane lane, OpenSpan& span, OpenSpan* parent, std::uint64_t end_ns,
+                             StepSums& sums) {
+  const std::uint64_t duration_ns = end_ns - std::exchange(span.from_ns, end_ns);
+  const std::uint64_t inside_ns = std::min(duration_ns, std::exchange(span.inside_ns, 0));
+  if (is_part_of_layer(span.kind, span.layer)) {
+    if (parent != nullptr) parent->inside_ns += inside_ns;
+    return duration_ns;
   }
+  if (parent != nullptr) parent->inside_ns += duration_ns;
+  const std::uint64_t self_ns = duration_ns - inside_ns;
+  Cell& cell =
+      span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+  if (!std::exchange(span.counted, true)) ++cell.calls;
+  cell.self_host_ns += self_ns;
+  if (span.layer == kNoLayer) cell.host_ns += self_ns;
   if (!open_steps_.empty() && lane == open_steps_.back().lane) {
     sums.step_thread_ns[static_cast<std::size_t>(span.phase)] += self_ns;
   }
+  return duration_ns;
 }
 
-// A layer's total is the time in which it or anything below it (by path) was open on a lane, counted once: so recursion
-// counts its outermost call, and a container that is never called gets its children's sum.
+// A step ends inside what the stepping thread has open (a region around the training loop): each
+// step gets its part.
+void Fold::divide_open_spans(Lane lane, std::uint64_t ns) {
+  LaneState& state = lanes_[lane];
+  StepSums& sums = open_steps_.back().sums;
+  std::vector<std::size_t> seen;  // layers and phases that a span further out has counted
+  for (const OpenSpan& span : state.scopes) {
+    if (span.layer == kNoLayer || is_part_of_layer(span.kind, span.layer)) continue;
+    for (LayerId layer = span.layer; layer != kNoLayer;
+         layer = dictionary_.layers[layertrace::index(layer)].parent) {
+      if (std::find(seen.begin(), seen.end(), slot(layer, span.phase)) != seen.end()) continue;
+      seen.push_back(slot(layer, span.phase));
+      sums.cell(layer, span.phase).host_ns += ns - std::min(ns, span.from_ns);
+    }
+  }
+  for (std::size_t i = state.scopes.size(); i-- != 0;) {
+    add_part(lane, state.scopes[i], i == 0 ? nullptr : &state.scopes[i - 1],
+             std::max(ns, state.scopes[i].from_ns), sums);
+  }
+}
+
+// A layer's total is the time in which it or anything below it (by path) was open on a lane,
+// counted once: so recursion counts its outermost call, and a container that is never called gets
+// its children's sum.
 void Fold::enter_layer(LaneState& state, const OpenSpan& span) {
   const std::size_t needed = dictionary_.layers.size() * kPhaseCount;
   if (state.active.size() < needed) state.active.resize(needed);
-  for (LayerId layer = span.layer; layer != kNoLayer; layer = dictionary_.layers[layertrace::index(layer)].parent) {
+  for (LayerId layer = span.layer; layer != kNoLayer;
+       layer = dictionary_.layers[layertrace::index(layer)].parent) {
     ++state.active[slot(layer, span.phase)];
   }
 }
 
-void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns, StepSums& sums) {
-  for (LayerId layer = span.layer; layer != kNoLayer; layer = dictionary_.layers[layertrace::index(layer)].parent) {
-    if (--state.active[slot(layer, span.phase)] == 0) sums.cell(layer, span.phase).host_ns += duration_ns;
+void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns,
+                       StepSums& sums) {
+  for (LayerId layer = span.layer; layer != kNoLayer;
+       layer = dictionary_.layers[layertrace::index(layer)].parent) {
+    if (--state.active[slot(layer, span.phase)] == 0)
+      sums.cell(layer, span.phase).host_ns += duration_ns;
   }
 }
 
 // ---- Steps ----
 
 StepSums& Fold::sums_at(std::uint64_t ns) {
-  for (auto step = open_steps_.rbegin(); step != open_steps_.rend(); ++step) {
-    if (ns >= step->start_ns) return step->sums;
+  for (OpenStep& step : std::ranges::reverse_view(open_steps_)) {
+    if (ns < step.start_ns) continue;
+    const bool paused = step.end_ns != 0 && ns >= step.end_ns;  // no step has begun since
+    return paused ? nowhere_ : step.sums;
   }
   return open_steps_.empty() ? nowhere_ : open_steps_.front().sums;
 }
@@ -136,13 +175,18 @@ void Fold::open_step(std::uint64_t ns, std::uint64_t index, Lane lane) {
 
 void Fold::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
   recording_ = on;
-  if (on) {
-    open_step(ns, step, lane);
-  } else if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
-    // A step was just closed and opened; no more of it is recorded. Late spans of other lanes go to the one before.
+  if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
+    // A step was just closed and opened; no more of it is recorded. Late spans of other lanes go to
+    // the one before.
     spare_.push_back(std::move(open_steps_.back().sums));
     spare_.back().clear();
     open_steps_.pop_back();
+  }
+  if (!on) return;
+  open_step(ns, step, lane);
+  for (OpenSpan& span : lanes_[lane].scopes) {  // the pause is not part of what was open in it
+    span.from_ns = std::max(span.from_ns, ns);
+    span.inside_ns = 0;
   }
 }
 
@@ -152,6 +196,7 @@ void Fold::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   open_steps_.back().end_ns = std::max(ns, open_steps_.back().start_ns + 1);
   open_steps_.back().index = index;
   open_steps_.back().lane = lane;
+  divide_open_spans(lane, ns);
   constexpr std::size_t kStepsOpen = 2;
   while (open_steps_.size() >= kStepsOpen) fold_oldest();
   open_step(ns, index + 1, lane);
@@ -183,7 +228,8 @@ void Fold::fold_oldest() {
     for (std::size_t p = 0; p < kPhaseCount; ++p) {
       const auto phase = static_cast<Phase>(p);
       if (Cell* cell = sums.find(LayerId{layer}, phase)) {
-        series(LayerId{layer}, phase).add(*cell, sums.self_activity_ns(LayerId{layer}, phase), clock_);
+        series(LayerId{layer}, phase)
+            .add(*cell, sums.self_activity_ns(LayerId{layer}, phase), clock_);
       }
     }
   }
@@ -193,8 +239,6 @@ void Fold::fold_oldest() {
   }
   activities_.merge(sums.activities);
   nodes_.merge(sums.nodes);
-  cut_scopes_ += sums.cut_scopes;
-  thrown_scopes_ += sums.thrown_scopes;
   sums.clear();
   spare_.push_back(std::move(sums));
 }
@@ -218,15 +262,17 @@ void Fold::PhaseSeries::add(Cell& cell, std::uint64_t self_activity, const Sampl
 
 void Fold::PhaseSeries::halve() {
   if (!touched) return;
-  for (Series* each : {&calls, &host_ns, &self_host_ns, &activities, &activity_ns, &self_activity_ns, &busy_ns}) {
+  for (Series* each :
+       {&calls, &host_ns, &self_host_ns, &activities, &activity_ns, &self_activity_ns, &busy_ns}) {
     each->halve();
   }
 }
 
 PhaseStats Fold::PhaseSeries::stats(std::uint64_t steps, std::size_t slots) const {
   if (!touched) return {};
-  return {calls.stat(steps, slots),       host_ns.stat(steps, slots),     self_host_ns.stat(steps, slots),
-          activities.stat(steps, slots),  activity_ns.stat(steps, slots), self_activity_ns.stat(steps, slots),
+  return {calls.stat(steps, slots),        host_ns.stat(steps, slots),
+          self_host_ns.stat(steps, slots), activities.stat(steps, slots),
+          activity_ns.stat(steps, slots),  self_activity_ns.stat(steps, slots),
           busy_ns.stat(steps, slots)};
 }
 
@@ -237,7 +283,7 @@ Profile Fold::finish(std::uint64_t end_ns) {
   if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
     OpenStep& rest = open_steps_.back();
     if (steps_.empty() && open_steps_.size() == 1) {
-      rest.end_ns = std::max(end_ns, rest.start_ns + 1);
+      rest.end_ns = std::max({end_ns, rest.start_ns + 1, lanes_[rest.lane].last_ns});
     } else {
       if (rest.sums.activities.total != 0) {
         const std::uint64_t count = rest.sums.activities.total;
@@ -251,7 +297,8 @@ Profile Fold::finish(std::uint64_t end_ns) {
 
   Profile profile;
   fill_layers(profile);
-  for (std::size_t p = 0; p < kPhaseCount; ++p) profile.outside[p] = outside_[p].stats(steps_.size(), slots_);
+  for (std::size_t p = 0; p < kPhaseCount; ++p)
+    profile.outside[p] = outside_[p].stats(steps_.size(), slots_);
   profile.steps = std::move(steps_);
   fill_health(profile.health);
   return profile;
@@ -275,7 +322,9 @@ void Fold::fill_layers(Profile& profile) const {
       layer.ran = true;
       if (static_cast<Phase>(p) != Phase::kBackward) layer.calls += layer.phases[p].calls.mean;
     }
-    if (layer.parent >= 0) profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(static_cast<int>(i));
+    if (layer.parent >= 0)
+      profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(
+          static_cast<int>(i));
     profile.layers.push_back(std::move(layer));
   }
 }
@@ -287,7 +336,8 @@ void Fold::fill_health(Health& health) const {
   std::uint64_t missing_ns = 0;
   for (const Unattributed& each : health.unattributed) missing_ns += each.ns;
   if (activities_.total_ns != 0) {
-    health.attributed_share = 1.0 - static_cast<double>(missing_ns) / static_cast<double>(activities_.total_ns);
+    health.attributed_share =
+        1.0 - static_cast<double>(missing_ns) / static_cast<double>(activities_.total_ns);
   }
   health.nodes = nodes_.total;
   health.unattributed_nodes = causes(nodes_);
@@ -302,13 +352,17 @@ std::vector<Unattributed> Fold::causes(const Ledger& ledger) const {
     const Ledger::Entry& entry = ledger.by_cause[i];
     if (entry.count == 0) continue;
     Unattributed cause{std::string(cause_text(static_cast<Cause>(i))), entry.count, entry.ns, {}};
-    for (const auto& [name, count] : entry.names) cause.names.push_back({dictionary_.names[name], count});
+    for (const auto& [name, count] : entry.names) {
+      cause.names.push_back(
+          {name < dictionary_.names.size() ? dictionary_.names[name] : "", count});
+    }
     std::sort(cause.names.begin(), cause.names.end(), [](const auto& a, const auto& b) {
       return std::tie(b.count, a.name) < std::tie(a.count, b.name);
     });
     result.push_back(std::move(cause));
   }
-  std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  std::stable_sort(result.begin(), result.end(),
+                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
   return result;
 }
 

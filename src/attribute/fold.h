@@ -1,6 +1,7 @@
-// A Profile is a fold over spans. This unit keeps the stack of each lane, adds each span to its layer's sums of the step
-// in which it began, and folds a finished step into the series. Live recording and reading a file back run the same fold
-// over the same stream, so both give the same Profile.
+// A Profile is a fold over spans. This unit keeps the stack of each lane, adds each span to its
+// layer's sums of the step in which it began, and folds a finished step into the series. Live
+// recording and reading a file back run the same fold over the same stream, so both give the same
+// Profile.
 #pragma once
 
 #include <array>
@@ -29,8 +30,8 @@ class Fold final : public SpanSink {
   void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
   void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
 
-  // Layers, steps, outside and the ledger; the caller adds what the spans cannot tell (run, costs, dropped). `end_ns` is
-  // where the recording ends. Call once, last.
+  // Layers, steps, outside and the ledger; the caller adds what the spans cannot tell (run, costs,
+  // dropped). `end_ns` is where the recording ends. Call once, last.
   Profile finish(std::uint64_t end_ns);
 
  private:
@@ -41,12 +42,17 @@ class Fold final : public SpanSink {
     LayerId layer;
     NameId name;
     std::uint64_t start_ns;
-    std::uint64_t inside_ns = 0;  // time of the spans within that are accounted for on their own
+    std::uint64_t from_ns;  // up to here it has been added to a step
+    std::uint64_t inside_ns =
+        0;  // since then: time of the spans within that are accounted for on their own
+    bool counted = false;  // as a call
   };
   struct LaneState {
     std::vector<OpenSpan> scopes;
     std::vector<OpenSpan> activities;
-    std::vector<std::uint32_t> active;  // per layer and phase: how many of its spans (or its children's) are open
+    std::uint64_t last_ns = 0;
+    std::vector<std::uint32_t>
+        active;  // per layer and phase: how many of its spans (or its children's) are open
   };
   struct OpenStep {
     std::uint64_t index = 0;
@@ -66,8 +72,12 @@ class Fold final : public SpanSink {
 
   void end_scope(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
   void end_activity(LaneState& state, std::uint64_t end_ns);
+  std::uint64_t add_part(Lane lane, OpenSpan& span, OpenSpan* parent, std::uint64_t end_ns,
+                         StepSums& sums);
+  void divide_open_spans(Lane lane, std::uint64_t ns);
   void enter_layer(LaneState& state, const OpenSpan& span);
-  void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns, StepSums& sums);
+  void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns,
+                   StepSums& sums);
   StepSums& sums_at(std::uint64_t ns);
   void open_step(std::uint64_t ns, std::uint64_t index, Lane lane);
   void fold_oldest();

@@ -15,7 +15,10 @@ void Intervals::close(std::uint64_t end) noexcept {
   if (open_.empty()) return;
   const std::uint64_t number = open_.back();
   open_.pop_back();
-  if (number <= forgotten_) return;
+  if (number <= forgotten_) {
+    forgotten_end_ = std::max(forgotten_end_, end);
+    return;
+  }
   Interval& interval = intervals_[number - forgotten_ - 1];
   interval.end = end;
   // One that made nothing can own nothing: most backward nodes, and all of inference.
@@ -29,23 +32,23 @@ const Intervals::Interval* Intervals::at(std::uint64_t number_plus_one) const no
 
 Intervals::Result Intervals::find(std::uint64_t sequence) const noexcept {
   if (!started_ || sequence < first_sequence_) return {Found::kBefore, nullptr};
-  // The last one to begin at or before the number; where it does not hold the number, one of its parents does or none.
-  auto after = std::upper_bound(intervals_.begin(), intervals_.end(), sequence,
-                                [](std::uint64_t value, const Interval& i) { return value < i.begin; });
+  // The last one to begin at or before the number; where it does not hold the number, one of its
+  // parents does or none.
+  auto after =
+      std::upper_bound(intervals_.begin(), intervals_.end(), sequence,
+                       [](std::uint64_t value, const Interval& i) { return value < i.begin; });
   const Interval* candidate = after == intervals_.begin() ? nullptr : &*(after - 1);
-  while (candidate != nullptr && candidate->end <= sequence) {
-    if (candidate->parent != 0 && candidate->parent <= forgotten_) return {Found::kForgotten, nullptr};
-    candidate = parent(*candidate);
-  }
+  while (candidate != nullptr && candidate->end <= sequence) candidate = parent(*candidate);
   if (candidate != nullptr) return {Found::kYes, candidate};
-  return {sequence < forgotten_end_ ? Found::kForgotten : Found::kOutside, nullptr};
+  const bool forgotten_is_open = !open_.empty() && open_.front() <= forgotten_;
+  return {sequence < forgotten_end_ || forgotten_is_open ? Found::kForgotten : Found::kOutside,
+          nullptr};
 }
 
 void Intervals::forget_oldest() {
   const std::size_t count = intervals_.size() / 2;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t end = intervals_[i].end;
-    forgotten_end_ = std::max(forgotten_end_, end == kOpen ? intervals_[count].begin : end);
+    if (intervals_[i].end != kOpen) forgotten_end_ = std::max(forgotten_end_, intervals_[i].end);
   }
   intervals_.erase(intervals_.begin(), intervals_.begin() + static_cast<std::ptrdiff_t>(count));
   forgotten_ += count;

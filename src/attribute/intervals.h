@@ -1,11 +1,13 @@
 // Which forward call made autograd node number n?
 //
-// Autograd numbers the nodes of a thread in the order in which they are made. A scope that read the counter on entry and
-// exit knows the half-open interval of numbers made inside; the innermost interval that holds n is the owner's. A backward
-// node that makes nodes itself (double backward, recomputation) opens an interval too.
+// Autograd numbers the nodes of a thread in the order in which they are made. A scope that read the
+// counter on entry and exit knows the half-open interval of numbers made inside; the innermost
+// interval that holds n is the owner's. A backward node that makes nodes itself (double backward,
+// recomputation) opens an interval too.
 //
-// Intervals of one thread come in order of their begin, so finding is a binary search and a walk to the parents. The
-// oldest are forgotten when `capacity` is reached: a graph is rarely kept for more than a step.
+// Intervals of one thread come in order of their begin, so finding is a binary search and a walk to
+// the parents. The oldest are forgotten when `capacity` is reached: a graph is rarely kept for more
+// than a step.
 #pragma once
 
 #include <cstddef>
@@ -63,8 +65,8 @@ class Intervals {
 
   std::size_t capacity_;
   std::vector<Interval> intervals_;
-  std::uint64_t forgotten_ = 0;  // how many were dropped from the front
-  std::uint64_t forgotten_end_ = 0;
+  std::uint64_t forgotten_ = 0;      // how many were dropped from the front
+  std::uint64_t forgotten_end_ = 0;  // how far those reach that have ended
   std::vector<std::uint64_t> open_;  // numbers + 1
   std::uint64_t first_sequence_ = 0;
   bool started_ = false;

@@ -53,7 +53,8 @@ std::string_view cause_text(Cause cause) noexcept {
 }
 
 const Layer* Profile::find(std::string_view path) const noexcept {
-  const auto found = std::find_if(layers.begin(), layers.end(), [&](const Layer& layer) { return layer.path == path; });
+  const auto found = std::find_if(layers.begin(), layers.end(),
+                                  [&](const Layer& layer) { return layer.path == path; });
   return found == layers.end() ? nullptr : &*found;
 }
 

@@ -5,8 +5,8 @@
 namespace layertrace {
 namespace {
 
-// Passes from a node made inside a backward to that backward's own maker, and so on. Each pass is one order of
-// differentiation; nobody takes the 64th derivative.
+// Passes from a node made inside a backward to that backward's own maker, and so on. Each pass is
+// one order of differentiation; nobody takes the 64th derivative.
 constexpr int kMaxOrder = 64;
 // Lanes share the memory for past calls; most programs have one or two that run modules.
 constexpr std::size_t kLanesExpected = 4;
@@ -18,7 +18,8 @@ bool has_own_phase(Phase phase) noexcept {
 
 }  // namespace
 
-Resolver::Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale, std::size_t max_intervals)
+Resolver::Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale,
+                   std::size_t max_intervals)
     : dictionary_(dictionary), sink_(sink), scale_(scale), max_intervals_(max_intervals) {}
 
 void Resolver::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) {
@@ -30,6 +31,7 @@ void Resolver::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const 
 void Resolver::close_lane(Lane lane) {
   // The intervals stay: another thread may still run the backward of what this one made.
   LaneState& state = lanes_[lane];
+  abandon(lane, state, state.now_ns);
   state.frames.shrink_to_fit();
   state.ops.shrink_to_fit();
   sink_.close_lane(lane);
@@ -38,20 +40,19 @@ void Resolver::close_lane(Lane lane) {
 void Resolver::index(Lane lane, std::span<const Record> records) {
   LaneState& state = lanes_[lane];
   for (const Record& record : records) {
-    const bool tells_sequence = record.kind == RecordKind::kScopeBegin || record.kind == RecordKind::kNodeBegin;
+    const bool tells_sequence = is_begin(record.kind) && record.kind != RecordKind::kOpBegin;
     if (tells_sequence && record.window != state.indexed_window) {
       state.intervals.close_all(record.sequence);
       state.indexed_window = record.window;
     }
+    if (tells_sequence) state.intervals.start(record.sequence);
     switch (record.kind) {
       case RecordKind::kScopeBegin:
-        state.intervals.start(record.sequence);
         state.intervals.open({.begin = record.sequence,
                               .value = call_id(lane, ++state.indexed_calls),
                               .layer = LayerId{record.id}});
         break;
       case RecordKind::kNodeBegin:
-        state.intervals.start(record.sequence);
         state.intervals.open({.begin = record.sequence,
                               .value = record.value,
                               .is_node = true,
@@ -71,15 +72,18 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
   LaneState& state = lanes_[lane];
   for (const Record& record : records) {
     if (is_begin(record.kind) && record.window != state.resolved_window) [[unlikely]] {
-      abandon(lane, state, scale_.to_ns(record.ticks));
+      // What another stretch left open: nothing of it was seen since the recording paused.
+      abandon(lane, state, paused_ns_);
       state.resolved_window = record.window;
     }
+    // The lane's clock never runs backwards, whatever the processors' counters say.
+    state.now_ns = std::max(state.now_ns, scale_.to_ns(record.ticks));
     switch (record.kind) {
       case RecordKind::kOpBegin:
         on_op_begin(lane, state, record);
         break;
       case RecordKind::kOpEnd:
-        on_op_end(lane, state, record);
+        on_op_end(lane, state);
         break;
       case RecordKind::kScopeBegin:
         on_scope_begin(lane, state, record);
@@ -92,7 +96,7 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
         break;
       case RecordKind::kNodeEnd:
         on_frame_end(lane, state, record, SpanKind::kNode);
-        state.last_node_end_ns = scale_.to_ns(record.ticks);
+        state.last_node_end_ns = state.now_ns;
         break;
       case RecordKind::kRegionBegin:
         on_region_begin(lane, state, record);
@@ -102,16 +106,18 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
         break;
       case RecordKind::kStep:
         settle(lane, state);
-        close_loss(lane, state, scale_.to_ns(record.ticks));
-        if (recording_) sink_.step(lane, scale_.to_ns(record.ticks), record.value);
+        end_loss(lane, state);
+        if (recording_) sink_.step(lane, state.now_ns, record.value);
         break;
       case RecordKind::kWindow:
+        settle(lane, state);
         recording_ = record.flags != 0;
-        sink_.window(lane, scale_.to_ns(record.ticks), recording_, record.value);
+        if (!recording_) paused_ns_ = state.now_ns;
+        sink_.window(lane, state.now_ns, recording_, record.value);
         break;
       case RecordKind::kGap:
         settle(lane, state);
-        if (recording_) sink_.gap(lane, scale_.to_ns(record.ticks), record.value);
+        if (recording_) sink_.gap(lane, state.now_ns, record.value);
         break;
     }
   }
@@ -123,15 +129,16 @@ void Resolver::finish(std::uint64_t now_ticks) {
 }
 
 // Closes what is open, as cut: its own ends will not come.
-void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t now_ns) {
+void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t at_ns) {
+  state.now_ns = std::max(state.now_ns, at_ns);
+  settle_ops(lane, state);
   for (; !state.ops.empty(); state.ops.pop_back()) {
-    if (state.ops.back().state == OpFrame::kEmitted) sink_.end(lane, Track::kActivities, now_ns, EndedBy::kCut);
+    if (state.ops.back().state == OpFrame::kEmitted)
+      sink_.end(lane, Track::kActivities, state.now_ns, EndedBy::kCut);
   }
-  while (!state.frames.empty()) {
-    close_run(lane, state);
-    close_loss(lane, state, now_ns);
-    if (!state.frames.empty()) pop_frame(lane, state, now_ns, EndedBy::kCut);
-  }
+  close_run(lane, state);
+  close_loss(lane, state);
+  while (!state.frames.empty()) pop_frame(lane, state, state.now_ns, EndedBy::kCut);
 }
 
 // ---- Operators ----
@@ -139,15 +146,15 @@ void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t now_ns) {
 void Resolver::on_op_begin(Lane lane, LaneState& state, const Record& record) {
   const Context context = settle(lane, state);
   state.ops.push_back({NameId{record.id}, (record.flags & kOpComposite) != 0,
-                       recording_ ? OpFrame::kWaiting : OpFrame::kDropped, context, scale_.to_ns(record.ticks)});
+                       recording_ ? OpFrame::kWaiting : OpFrame::kDropped, context, state.now_ns});
 }
 
-void Resolver::on_op_end(Lane lane, LaneState& state, const Record& record) {
+void Resolver::on_op_end(Lane lane, LaneState& state) {
   if (state.ops.empty()) return;
   OpFrame& op = state.ops.back();
   if (op.state == OpFrame::kWaiting) emit_op_begin(lane, op);  // nothing ran inside: a leaf
   if (op.state == OpFrame::kEmitted) {
-    sink_.end(lane, Track::kActivities, scale_.to_ns(record.ticks), EndedBy::kExit);
+    sink_.end(lane, Track::kActivities, state.now_ns, EndedBy::kExit);
   }
   state.ops.pop_back();
 }
@@ -162,8 +169,9 @@ void Resolver::emit_op_begin(Lane lane, OpFrame& op) {
                      .name = op.name});
 }
 
-// The innermost open operator turns out not to be a leaf. It is an activity all the same if it has a kernel of its own
-// (addmm, which copies its bias by calling copy_ and then multiplies); a composite one only calls others.
+// The innermost open operator turns out not to be a leaf. It is an activity all the same if it has
+// a kernel of its own (addmm, which copies its bias by calling copy_ and then multiplies); a
+// composite one only calls others.
 void Resolver::settle_ops(Lane lane, LaneState& state) {
   if (state.ops.empty()) return;
   OpFrame& op = state.ops.back();
@@ -175,7 +183,8 @@ void Resolver::settle_ops(Lane lane, LaneState& state) {
   }
 }
 
-// Something new happens on the lane: what was waiting for it is decided, and a run of backward nodes that ended is closed.
+// Something new happens on the lane: what was waiting for it is decided, and a run of backward
+// nodes that ended is closed.
 Resolver::Context Resolver::settle(Lane lane, LaneState& state) {
   settle_ops(lane, state);
   close_run(lane, state);
@@ -183,8 +192,12 @@ Resolver::Context Resolver::settle(Lane lane, LaneState& state) {
 }
 
 Resolver::Context Resolver::current(const LaneState& state) {
-  if (!state.frames.empty()) return state.frames.back().context;
-  return {kNoLayer, Phase::kOther, state.entered_module ? Cause::kNoScope : Cause::kThreadNoScope};
+  Context context{kNoLayer, Phase::kOther, Cause::kThreadNoScope};
+  if (!state.frames.empty()) context = state.frames.back().context;
+  // The region around it may have begun before the thread's first module.
+  if (context.cause == Cause::kThreadNoScope && state.entered_module)
+    context.cause = Cause::kNoScope;
+  return context;
 }
 
 // ---- Scopes and regions ----
@@ -206,33 +219,38 @@ bool Resolver::inside_node(const LaneState& state) {
 }
 
 void Resolver::on_scope_begin(Lane lane, LaneState& state, const Record& record) {
-  settle(lane, state);
+  const Context around = settle(lane, state);
   const LayerId layer{record.id};
-  const std::uint64_t now_ns = scale_.to_ns(record.ticks);
   const std::uint64_t call = call_id(lane, ++state.resolved_calls);
   state.entered_module = true;
 
-  // A module of the model ends the loss; one that stands alone (a loss function's module) is part of it.
-  const bool part_of_loss = top_is_loss(state) && !dictionary_.layers[record.id].registered;
-  if (!part_of_loss) close_loss(lane, state, now_ns);
+  // A module of the model ends the loss; one that stands alone (a loss function's module) is part
+  // of it.
+  const bool in_loss = around.phase == Phase::kLoss && around.layer == kNoLayer;
+  const bool part_of_loss = in_loss && !dictionary_.layers[record.id].registered;
+  if (!part_of_loss) close_loss(lane, state);
   Phase phase = Phase::kForward;
   if (part_of_loss) {
     phase = Phase::kLoss;
   } else if (inside_node(state)) {
     phase = Phase::kRecompute;
-  } else if (!state.frames.empty() && state.frames.back().kind == SpanKind::kScope) {
-    phase = state.frames.back().context.phase;
+  } else if (around.layer != kNoLayer) {
+    phase = around.phase;
   }
   push_frame(lane, state,
              {.kind = SpanKind::kScope,
               .context = {layer, phase, Cause::kNone},
               .call = call,
               .first_sequence = record.sequence},
-             {.start_ns = now_ns, .kind = SpanKind::kScope, .phase = phase, .layer = layer, .call = call});
+             {.start_ns = state.now_ns,
+              .kind = SpanKind::kScope,
+              .phase = phase,
+              .layer = layer,
+              .call = call});
 }
 
 void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
-  close_inner(lane, state, scale_.to_ns(record.ticks));
+  close_inner(lane, state);
   if (state.frames.empty() || state.frames.back().kind != SpanKind::kScope) return;
   const Frame frame = state.frames.back();
   on_frame_end(lane, state, record, SpanKind::kScope);
@@ -241,61 +259,89 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
   const bool in_scope = std::any_of(state.frames.begin(), state.frames.end(),
                                     [](const Frame& f) { return f.kind == SpanKind::kScope; });
   const bool made_nodes = record.sequence > frame.first_sequence;
-  if (frame.context.phase != Phase::kForward || in_scope || !made_nodes || (record.flags & kThrown) != 0) return;
+  if (frame.context.phase != Phase::kForward || in_scope || !made_nodes ||
+      (record.flags & kThrown) != 0)
+    return;
   if (!dictionary_.layers[layertrace::index(frame.context.layer)].registered) return;
   push_frame(lane, state,
-             {.kind = SpanKind::kRegion, .is_loss = true, .context = {kNoLayer, Phase::kLoss, Cause::kNone}},
-             {.start_ns = scale_.to_ns(record.ticks), .kind = SpanKind::kRegion, .phase = Phase::kLoss});
+             {.kind = SpanKind::kRegion,
+              .is_loss = true,
+              .context = {kNoLayer, Phase::kLoss, Cause::kNone}},
+             {.start_ns = state.now_ns, .kind = SpanKind::kRegion, .phase = Phase::kLoss});
 }
 
 void Resolver::on_region_begin(Lane lane, LaneState& state, const Record& record) {
   Context context = settle(lane, state);
-  const std::uint64_t now_ns = scale_.to_ns(record.ticks);
   if (record.flags != kNoPhase) {
     const auto phase = static_cast<Phase>(record.flags);
     if (context.layer == kNoLayer) {
-      if (phase != Phase::kLoss) close_loss(lane, state, now_ns);
+      if (phase != Phase::kLoss) end_loss(lane, state);
       context.phase = phase;
       context.cause = has_own_phase(phase) ? Cause::kNone : Cause::kBetweenNodes;
     } else if (phase == Phase::kBackward || phase == Phase::kOptimizer) {
       context = {kNoLayer, phase, phase == Phase::kBackward ? Cause::kBetweenNodes : Cause::kNone};
     }
   }
-  push_frame(lane, state, {.kind = SpanKind::kRegion, .context = context},
-             {.start_ns = now_ns,
+  push_region(lane, state,
+              {.kind = SpanKind::kRegion,
+               .has_phase = record.flags != kNoPhase,
+               .context = context,
+               .name = NameId{record.id}});
+}
+
+void Resolver::push_region(Lane lane, LaneState& state, const Frame& frame) {
+  push_frame(lane, state, frame,
+             {.start_ns = state.now_ns,
               .kind = SpanKind::kRegion,
-              .phase = context.phase,
-              .layer = context.layer,
-              .name = NameId{record.id}});
+              .phase = frame.context.phase,
+              .layer = frame.context.layer,
+              .name = frame.name});
 }
 
 void Resolver::on_frame_end(Lane lane, LaneState& state, const Record& record, SpanKind kind) {
-  const std::uint64_t now_ns = scale_.to_ns(record.ticks);
-  close_inner(lane, state, now_ns);
+  close_inner(lane, state);
   if (state.frames.empty() || state.frames.back().kind != kind) return;
-  pop_frame(lane, state, now_ns, (record.flags & kThrown) != 0 ? EndedBy::kException : EndedBy::kExit);
+  pop_frame(lane, state, state.now_ns,
+            (record.flags & kThrown) != 0 ? EndedBy::kException : EndedBy::kExit);
 }
 
 // Closes what has no end of its own and lies inside a frame that is about to end.
-void Resolver::close_inner(Lane lane, LaneState& state, std::uint64_t now_ns) {
+void Resolver::close_inner(Lane lane, LaneState& state) {
   settle_ops(lane, state);
   close_run(lane, state);
-  close_loss(lane, state, now_ns);
+  close_loss(lane, state);
 }
 
-bool Resolver::top_is_loss(const LaneState& state) { return !state.frames.empty() && state.frames.back().is_loss; }
+void Resolver::close_loss(Lane lane, LaneState& state) {
+  if (!state.frames.empty() && state.frames.back().is_loss)
+    pop_frame(lane, state, state.now_ns, EndedBy::kExit);
+}
 
-void Resolver::close_loss(Lane lane, LaneState& state, std::uint64_t now_ns) {
-  if (top_is_loss(state)) pop_frame(lane, state, now_ns, EndedBy::kExit);
+// The loss is over, also where the user's own regions were opened inside it: each is divided here,
+// so that what follows in it is not taken for the loss.
+void Resolver::end_loss(Lane lane, LaneState& state) {
+  const auto is_users = [](const Frame& frame) {
+    return frame.kind == SpanKind::kRegion && !frame.is_loss && !frame.has_phase;
+  };
+  std::size_t first = state.frames.size();
+  while (first != 0 && is_users(state.frames[first - 1])) --first;
+  if (first == 0 || !state.frames[first - 1].is_loss) return;
+  const std::vector<Frame> inside(state.frames.begin() + static_cast<std::ptrdiff_t>(first),
+                                  state.frames.end());
+  while (state.frames.size() >= first) pop_frame(lane, state, state.now_ns, EndedBy::kExit);
+  for (Frame frame : inside) {
+    frame.context = current(state);
+    push_region(lane, state, frame);
+  }
 }
 
 // ---- Backward ----
 
 void Resolver::on_node_begin(Lane lane, LaneState& state, const Record& record) {
   settle_ops(lane, state);
-  const std::uint64_t now_ns = scale_.to_ns(record.ticks);
-  close_loss(lane, state, now_ns);
-  if ((record.flags & kEngineRoot) != 0) {  // where autograd starts a pass: nobody's work, and the end of any run
+  end_loss(lane, state);
+  if ((record.flags & kEngineRoot) !=
+      0) {  // where autograd starts a pass: nobody's work, and the end of any run
     close_run(lane, state);
     state.frames.push_back(
         {.kind = SpanKind::kNode, .context = {kNoLayer, Phase::kBackward, Cause::kBetweenNodes}});
@@ -308,12 +354,14 @@ void Resolver::on_node_begin(Lane lane, LaneState& state, const Record& record) 
     close_run(lane, state);
   } else {
     call_chain(owner, state);
-    reopen_run(lane, state, now_ns);
+    reopen_run(lane, state);
   }
   const std::uint64_t call = owner.call != nullptr ? owner.call->value : 0;
   push_frame(lane, state,
-             {.kind = SpanKind::kNode, .context = {owner.layer, Phase::kBackward, owner.cause}, .call = call},
-             {.start_ns = now_ns,
+             {.kind = SpanKind::kNode,
+              .context = {owner.layer, Phase::kBackward, owner.cause},
+              .call = call},
+             {.start_ns = state.now_ns,
               .kind = SpanKind::kNode,
               .phase = Phase::kBackward,
               .cause = owner.cause,
@@ -331,7 +379,8 @@ Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates) cons
     }
     const NodeRef node = unpack_node(value);
     const auto lane = lane_of_key_.find(node.thread);
-    if (value == kUnknownNode || lane == lane_of_key_.end()) return {.cause = Cause::kUnknownThread};
+    if (value == kUnknownNode || lane == lane_of_key_.end())
+      return {.cause = Cause::kUnknownThread};
     const Intervals& intervals = lanes_[lane->second].intervals;
     const auto [found, interval] = intervals.find(node.sequence);
     switch (found) {
@@ -345,7 +394,8 @@ Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates) cons
         break;
     }
     if (!interval->is_node) return {interval->layer, &intervals, interval, Cause::kNone};
-    value = interval->value;  // made by a backward node outside any scope: it is that node's owner's
+    value =
+        interval->value;  // made by a backward node outside any scope: it is that node's owner's
     accumulates = interval->accumulates;
   }
   return {.cause = Cause::kForgotten};
@@ -354,7 +404,8 @@ Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates) cons
 LayerId Resolver::parameter_owner(std::uint64_t address) const {
   for (; parameters_known_ < dictionary_.parameters.size(); ++parameters_known_) {
     const ParameterDef& parameter = dictionary_.parameters[parameters_known_];
-    parameter_owners_.emplace(parameter.address, parameter.owner);  // a tied weight is its first owner's
+    parameter_owners_.emplace(parameter.address,
+                              parameter.owner);  // a tied weight is its first owner's
   }
   const auto owner = parameter_owners_.find(address);
   return owner == parameter_owners_.end() ? kNoLayer : owner->second;
@@ -364,13 +415,15 @@ LayerId Resolver::parameter_owner(std::uint64_t address) const {
 void Resolver::call_chain(const Owner& owner, const LaneState& state) {
   chain_.clear();
   if (owner.call != nullptr) {
-    for (const auto* call = owner.call; call != nullptr && !call->is_node; call = owner.intervals->parent(*call)) {
+    for (const auto* call = owner.call; call != nullptr && !call->is_node;
+         call = owner.intervals->parent(*call)) {
       chain_.push_back({call->layer, call->value});
     }
     std::reverse(chain_.begin(), chain_.end());
     return;
   }
-  // A parameter's gradient: no call is known. It stays in the open span of its layer, or goes beside what surrounds it.
+  // A parameter's gradient: no call is known. It stays in the open span of its layer, or goes
+  // beside what surrounds it.
   const std::size_t first = run_begin(state);
   for (std::size_t i = first; i < state.frames.size(); ++i) {
     const Frame& frame = state.frames[i];
@@ -381,7 +434,8 @@ void Resolver::call_chain(const Owner& owner, const LaneState& state) {
 }
 
 bool Resolver::is_ancestor(LayerId ancestor, LayerId layer) const {
-  while (layer != kNoLayer && layer != ancestor) layer = dictionary_.layers[layertrace::index(layer)].parent;
+  while (layer != kNoLayer && layer != ancestor)
+    layer = dictionary_.layers[layertrace::index(layer)].parent;
   return layer == ancestor;
 }
 
@@ -392,30 +446,38 @@ std::size_t Resolver::run_begin(const LaneState& state) {
 }
 
 // Closes the backward spans that chain_ does not share, and opens those that it adds.
-void Resolver::reopen_run(Lane lane, LaneState& state, std::uint64_t now_ns) {
+void Resolver::reopen_run(Lane lane, LaneState& state) {
   const std::size_t first = run_begin(state);
   std::size_t shared = 0;
   while (shared < chain_.size() && first + shared < state.frames.size()) {
     Frame& frame = state.frames[first + shared];
     const CallRef& call = chain_[shared];
-    if (frame.context.layer != call.layer || (frame.call != call.call && frame.call != 0 && call.call != 0)) break;
+    if (frame.context.layer != call.layer ||
+        (frame.call != call.call && frame.call != 0 && call.call != 0))
+      break;
     if (frame.call == 0) frame.call = call.call;
     ++shared;
   }
   close_run(lane, state, shared);
   for (std::size_t i = shared; i < chain_.size(); ++i) {
     const auto [layer, call] = chain_[i];
-    push_frame(
-        lane, state,
-        {.kind = SpanKind::kBackward, .context = {layer, Phase::kBackward, Cause::kNone}, .call = call},
-        {.start_ns = now_ns, .kind = SpanKind::kBackward, .phase = Phase::kBackward, .layer = layer, .call = call});
+    push_frame(lane, state,
+               {.kind = SpanKind::kBackward,
+                .context = {layer, Phase::kBackward, Cause::kNone},
+                .call = call},
+               {.start_ns = state.now_ns,
+                .kind = SpanKind::kBackward,
+                .phase = Phase::kBackward,
+                .layer = layer,
+                .call = call});
   }
 }
 
 // A run of backward nodes ends where its last node did; `keep` of its spans stay open.
 void Resolver::close_run(Lane lane, LaneState& state, std::size_t keep) {
   const std::size_t first = run_begin(state);
-  while (state.frames.size() > first + keep) pop_frame(lane, state, state.last_node_end_ns, EndedBy::kExit);
+  while (state.frames.size() > first + keep)
+    pop_frame(lane, state, state.last_node_end_ns, EndedBy::kExit);
 }
 
 }  // namespace layertrace

@@ -1,11 +1,13 @@
 // Attribution: records in, owned spans out.
 //
-// A record knows only what its thread knew when it was written: "node 17 of thread 3 begins". This unit finds out whose
-// it is. It follows each thread's stack, so an operator belongs to the scope or node it ran in; it finds the forward call
-// that made a backward node by the node's number (see intervals.h); and it joins consecutive nodes of one call into the
-// backward span of a layer, nested as the forward calls were. A span leaves as soon as it is known.
+// A record knows only what its thread knew when it was written: "node 17 of thread 3 begins". This
+// unit finds out whose it is. It follows each thread's stack, so an operator belongs to the scope
+// or node it ran in; it finds the forward call that made a backward node by the node's number (see
+// intervals.h); and it joins consecutive nodes of one call into the backward span of a layer,
+// nested as the forward calls were. A span leaves as soon as it is known.
 //
-// It reads no clock and knows neither Torch nor CUDA: hand-written records are all that a test needs.
+// It reads no clock and knows neither Torch nor CUDA: hand-written records are all that a test
+// needs.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +24,10 @@ namespace layertrace {
 
 class Resolver final : public RecordConsumer {
  public:
-  // The dictionary must hold, at each call, the definitions of all ids in the records. `max_intervals` bounds the memory
-  // of past forward calls, over all threads.
-  Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale, std::size_t max_intervals);
+  // The dictionary must hold, at each call, the definitions of all ids in the records.
+  // `max_intervals` bounds the memory of past forward calls, over all threads.
+  Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale,
+           std::size_t max_intervals);
 
   void refresh() override {}
   void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) override;
@@ -45,8 +48,10 @@ class Resolver final : public RecordConsumer {
   struct Frame {
     SpanKind kind = SpanKind::kScope;
     bool emitted = false;
-    bool is_loss = false;  // the stretch after the model's forward, opened and closed by us
+    bool is_loss = false;    // the stretch after the model's forward, opened and closed by us
+    bool has_phase = false;  // a region whose name says its phase
     Context context;
+    NameId name = kNoName;  // of a region
     std::uint64_t call = 0;
     std::uint64_t first_sequence = 0;  // of a scope: the counter at entry
   };
@@ -59,7 +64,8 @@ class Resolver final : public RecordConsumer {
   };
   struct Owner {
     LayerId layer = kNoLayer;
-    const Intervals* intervals = nullptr;  // where `call` was found; nullptr for a parameter's owner
+    const Intervals* intervals =
+        nullptr;  // where `call` was found; nullptr for a parameter's owner
     const Intervals::Interval* call = nullptr;
     Cause cause = Cause::kNone;
   };
@@ -74,6 +80,7 @@ class Resolver final : public RecordConsumer {
     std::uint64_t resolved_calls = 0;
     std::vector<Frame> frames;
     std::vector<OpFrame> ops;
+    std::uint64_t now_ns = 0;  // of the last record
     std::uint64_t last_node_end_ns = 0;
     std::uint16_t indexed_window = 0;
     std::uint16_t resolved_window = 0;
@@ -86,24 +93,25 @@ class Resolver final : public RecordConsumer {
   void on_node_begin(Lane lane, LaneState& state, const Record& record);
   void on_frame_end(Lane lane, LaneState& state, const Record& record, SpanKind kind);
   void on_op_begin(Lane lane, LaneState& state, const Record& record);
-  void on_op_end(Lane lane, LaneState& state, const Record& record);
+  void on_op_end(Lane lane, LaneState& state);
 
   Owner find_owner(std::uint64_t value, bool accumulates) const;
   void call_chain(const Owner& owner, const LaneState& state);
-  void reopen_run(Lane lane, LaneState& state, std::uint64_t now_ns);
+  void reopen_run(Lane lane, LaneState& state);
 
   static Context current(const LaneState& state);
   Context settle(Lane lane, LaneState& state);
-  void abandon(Lane lane, LaneState& state, std::uint64_t now_ns);
+  void abandon(Lane lane, LaneState& state, std::uint64_t at_ns);
   void settle_ops(Lane lane, LaneState& state);
   void close_run(Lane lane, LaneState& state, std::size_t keep = 0);
-  void close_inner(Lane lane, LaneState& state, std::uint64_t now_ns);
-  void close_loss(Lane lane, LaneState& state, std::uint64_t now_ns);
+  void close_inner(Lane lane, LaneState& state);
+  void close_loss(Lane lane, LaneState& state);
+  void end_loss(Lane lane, LaneState& state);
+  void push_region(Lane lane, LaneState& state, const Frame& frame);
   void pop_frame(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
   void push_frame(Lane lane, LaneState& state, const Frame& frame, const SpanBegin& span);
   void emit_op_begin(Lane lane, OpFrame& op);
   static bool inside_node(const LaneState& state);
-  static bool top_is_loss(const LaneState& state);
   static std::size_t run_begin(const LaneState& state);
   LayerId parameter_owner(std::uint64_t address) const;
   bool is_ancestor(LayerId ancestor, LayerId layer) const;
@@ -116,6 +124,7 @@ class Resolver final : public RecordConsumer {
   TickScale scale_;
   std::size_t max_intervals_;
   bool recording_ = false;
+  std::uint64_t paused_ns_ = 0;  // when it last stopped
   std::vector<LaneState> lanes_;
   std::unordered_map<std::uint64_t, Lane> lane_of_key_;
   mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;

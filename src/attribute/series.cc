@@ -8,9 +8,13 @@ namespace layertrace {
 void Series::add(double value, const SampleClock& clock) {
   min_ = count_ == 0 ? value : std::min(min_, value);
   max_ = count_ == 0 ? value : std::max(max_, value);
-  sum_ += value;
-  sum_of_squares_ += value * value;
   ++count_;
+  // Welford's way: sums of squares of nanoseconds would lose the digits that a deviation is made
+  // of.
+  const double from_mean = value - mean_;
+  mean_ += from_mean / static_cast<double>(count_);
+  sum_of_squares_ += from_mean * (value - mean_);
+  sum_ += value;
   if (!clock.sampled()) return;
   samples_.resize(clock.slot(), 0.0);
   samples_.push_back(value);
@@ -30,15 +34,18 @@ Stat Series::stat(std::uint64_t steps, std::size_t slots) const {
   stat.min = has_zeros ? std::min(min_, 0.0) : min_;
   stat.max = has_zeros ? std::max(max_, 0.0) : max_;
   if (steps > 1) {
-    stat.stdev = std::sqrt(std::max(0.0, (sum_of_squares_ - sum_ * sum_ / n) / (n - 1)));
-    if (stat.min == stat.max) stat.stdev = 0;  // not what rounding makes of it
+    const auto count = static_cast<double>(count_);
+    const double of_zeros =
+        mean_ * mean_ * count * (n - count) / n;  // the steps in which it did not occur
+    stat.stdev = std::sqrt((sum_of_squares_ + of_zeros) / (n - 1));
   }
   std::vector<double> sorted = samples_;
   sorted.resize(std::max(slots, std::size_t{1}), 0.0);
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
   stat.median = *middle;
-  if (sorted.size() % 2 == 0) stat.median = (stat.median + *std::max_element(sorted.begin(), middle)) / 2;
+  if (sorted.size() % 2 == 0)
+    stat.median = (stat.median + *std::max_element(sorted.begin(), middle)) / 2;
   return stat;
 }
 

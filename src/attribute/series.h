@@ -1,4 +1,5 @@
-// One figure, step after step, folded into mean, min, max, median and standard deviation in bounded memory.
+// One figure, step after step, folded into mean, min, max, median and standard deviation in bounded
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace layertrace {
 
-// Which steps keep their value for the median: all up to kSamples of them, then every second, every fourth…
+// Which steps keep their value for the median: all up to kSamples of them, then every second, every
+// fourth…
 class SampleClock {
  public:
   static constexpr std::size_t kSamples = 256;
@@ -39,7 +41,8 @@ class Series {
 
  private:
   double sum_ = 0;
-  double sum_of_squares_ = 0;
+  double mean_ = 0;
+  double sum_of_squares_ = 0;  // of the distances from the mean
   double min_ = 0;
   double max_ = 0;
   std::uint64_t count_ = 0;

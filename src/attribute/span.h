@@ -1,6 +1,7 @@
-// Spans: records, resolved. Each belongs to a lane (a thread), lies on one of the lane's two tracks, and knows its layer
-// and phase. They come as begins and ends, properly nested on their track, in time order within a lane, from attribution
-// while a program runs or from a file that is read back; the profile and the trace are made from the same stream.
+// Spans: records, resolved. Each belongs to a lane (a thread), lies on one of the lane's two
+// tracks, and knows its layer and phase. They come as begins and ends, properly nested on their
+// track, in time order within a lane, from attribution while a program runs or from a file that is
+// read back; the profile and the trace are made from the same stream.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +32,15 @@ constexpr Track track_of(SpanKind kind) noexcept {
 
 // Why an activity or a node has no layer.
 enum class Cause : std::uint8_t {
-  kNone,              // it has one, or it belongs to a phase of its own (loss, optimizer, data, communication)
-  kNoScope,           // an operator outside any module and any known phase
-  kThreadNoScope,     // likewise, on a thread that never entered a module
-  kMadeOutside,       // a node that no module made
-  kMadeBefore,        // a node made before the recording began
-  kForgotten,         // a node whose forward call is too long ago to be remembered
-  kUnknownThread,     // a node made by a thread that was not recorded
-  kForeignLeaf,       // accumulates into a tensor that no registered module owns
-  kBetweenNodes,      // an operator of the autograd engine itself
+  kNone,  // it has one, or it belongs to a phase of its own (loss, optimizer, data, communication)
+  kNoScope,        // an operator outside any module and any known phase
+  kThreadNoScope,  // likewise, on a thread that never entered a module
+  kMadeOutside,    // a node that no module made
+  kMadeBefore,     // a node made before the recording began
+  kForgotten,      // a node whose forward call is too long ago to be remembered
+  kUnknownThread,  // a node made by a thread that was not recorded
+  kForeignLeaf,    // accumulates into a tensor that no registered module owns
+  kBetweenNodes,   // an operator of the autograd engine itself
 };
 inline constexpr std::size_t kCauseCount = 9;
 
@@ -53,11 +54,11 @@ struct SpanBegin {
   SpanKind kind = SpanKind::kScope;
   Phase phase = Phase::kOther;
   Cause cause = Cause::kNone;
-  bool accumulates = false;      // a node that adds into a parameter's gradient
+  bool accumulates = false;  // a node that adds into a parameter's gradient
   LayerId layer = kNoLayer;
-  NameId name = kNoName;         // of a node, region or activity; scopes are named by their layer
-  std::uint64_t call = 0;        // ties a forward scope to its backward spans; 0 for none
-  std::uint64_t sequence = 0;    // a node's number + 1; 0 for none
+  NameId name = kNoName;       // of a node, region or activity; scopes are named by their layer
+  std::uint64_t call = 0;      // ties a forward scope to its backward spans; 0 for none
+  std::uint64_t sequence = 0;  // a node's number + 1; 0 for none
 };
 
 class SpanSink {

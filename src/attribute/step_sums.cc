@@ -45,7 +45,8 @@ const std::vector<TimeInterval>& BusyTime::normalised() {
 void BusyTime::merge(const BusyTime& other) {
   settled_ns_ += other.settled_ns_;
   if (other.intervals_.empty()) return;
-  if (!intervals_.empty() && other.intervals_.front().start_ns < intervals_.back().end_ns) sorted_ = false;
+  if (!intervals_.empty() && other.intervals_.front().start_ns < intervals_.back().end_ns)
+    sorted_ = false;
   sorted_ = sorted_ && other.sorted_;
   intervals_.insert(intervals_.end(), other.intervals_.begin(), other.intervals_.end());
 }
@@ -109,7 +110,8 @@ Cell* StepSums::find(LayerId layer, Phase phase) noexcept {
 }
 
 void StepSums::add_children(const std::vector<LayerDef>& layers) {
-  if (!layers.empty()) cell(LayerId{static_cast<std::uint32_t>(layers.size() - 1)}, Phase::kForward);
+  if (!layers.empty())
+    cell(LayerId{static_cast<std::uint32_t>(layers.size() - 1)}, Phase::kForward);
   self_activity_ns_.resize(cells_.size());
   for (std::size_t i = 0; i < cells_.size(); ++i) self_activity_ns_[i] = cells_[i].activity_ns;
   for (std::size_t layer = layers.size(); layer-- != 0;) {
@@ -137,7 +139,6 @@ void StepSums::clear() {
   for (Cell& cell : outside_) cell.clear();
   activities.clear();
   nodes.clear();
-  cut_scopes = thrown_scopes = 0;
   step_thread_ns = {};
 }
 

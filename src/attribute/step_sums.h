@@ -17,7 +17,8 @@ struct TimeInterval {
   std::uint64_t end_ns = 0;
 };
 
-// A list of intervals that is asked for its union's length. Mostly they come in order; then adding is appending.
+// A list of intervals that is asked for its union's length. Mostly they come in order; then adding
+// is appending.
 class BusyTime {
  public:
   void add(TimeInterval interval);
@@ -33,7 +34,8 @@ class BusyTime {
   std::uint64_t length();
 
  private:
-  // A step may have no end; beyond this many disjoint intervals the older half is settled into a sum.
+  // A step may have no end; beyond this many disjoint intervals the older half is settled into a
+  // sum.
   static constexpr std::size_t kMaxIntervals = 1 << 16;
   void settle_oldest();
 
@@ -51,7 +53,9 @@ struct Cell {
   BusyTime busy;
 
   void clear() noexcept;
-  bool empty() const noexcept { return calls == 0 && host_ns == 0 && self_host_ns == 0 && activities == 0; }
+  bool empty() const noexcept {
+    return calls == 0 && host_ns == 0 && self_host_ns == 0 && activities == 0;
+  }
 };
 
 // Counts of what has no layer, by cause and name.
@@ -77,8 +81,8 @@ class StepSums {
   // The cell if the step has touched it, else nullptr.
   Cell* find(LayerId layer, Phase phase) noexcept;
 
-  // Adds each layer's activities to its parents', for the figures that include children. `self_activity_ns` keeps what
-  // was a layer's own. Layers are numbered parents first.
+  // Adds each layer's activities to its parents', for the figures that include children.
+  // `self_activity_ns` keeps what was a layer's own. Layers are numbered parents first.
   void add_children(const std::vector<LayerDef>& layers);
   std::uint64_t self_activity_ns(LayerId layer, Phase phase) const noexcept;
 
@@ -86,9 +90,8 @@ class StepSums {
 
   Ledger activities;
   Ledger nodes;
-  std::uint64_t cut_scopes = 0;
-  std::uint64_t thrown_scopes = 0;
-  std::array<std::uint64_t, kPhaseCount> step_thread_ns{};  // self time by phase on the thread that steps
+  std::array<std::uint64_t, kPhaseCount>
+      step_thread_ns{};  // self time by phase on the thread that steps
 
  private:
   std::vector<Cell> cells_;  // layer · kPhaseCount + phase

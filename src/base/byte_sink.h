@@ -9,7 +9,8 @@ namespace layertrace {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  // Takes one block. Must not fail: a sink that cannot write keeps the block or counts it, and tells at the end.
+  // Takes one block. Must not fail: a sink that cannot write keeps the block or counts it, and
+  // tells at the end.
   virtual void write(std::span<const std::uint8_t> bytes) = 0;
 };
 

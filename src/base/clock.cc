@@ -14,7 +14,8 @@ bool invariant_counter() noexcept {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned kAdvancedPowerLeaf = 0x80000007;
   constexpr unsigned kInvariantTscBit = 1U << 8;
-  return __get_cpuid(kAdvancedPowerLeaf, &eax, &ebx, &ecx, &edx) != 0 && (edx & kInvariantTscBit) != 0;
+  return __get_cpuid(kAdvancedPowerLeaf, &eax, &ebx, &ecx, &edx) != 0 &&
+         (edx & kInvariantTscBit) != 0;
 #elif defined(__aarch64__)
   return true;
 #else
@@ -57,18 +58,22 @@ const Instant kLoaded = now();
 std::uint64_t boottime_ns() noexcept {
   timespec time{};
   clock_gettime(CLOCK_BOOTTIME, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 TickScale::TickScale(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick)
-    : base_ticks_(base_ticks), base_ns_(base_ns), scale_(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0)) {}
+    : base_ticks_(base_ticks),
+      base_ns_(base_ns),
+      scale_(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0)) {}
 
 TickScale TickScale::measure() {
   if (!detail::counter_is_invariant) return {};
   constexpr std::uint64_t kShortestBaselineNs = 5'000'000;
   Instant last = now();
   while (last.ns - kLoaded.ns < kShortestBaselineNs) last = now();
-  const double rate = static_cast<double>(last.ns - kLoaded.ns) / static_cast<double>(last.ticks - kLoaded.ticks);
+  const double rate =
+      static_cast<double>(last.ns - kLoaded.ns) / static_cast<double>(last.ticks - kLoaded.ticks);
   return {last.ticks, last.ns, rate};
 }
 

@@ -1,6 +1,7 @@
-// The clock that hooks read. A hook may spend some ten nanoseconds, and clock_gettime alone takes thirty; so hooks read
-// the processor's time-stamp counter where it is invariant, and whoever reads the records turns ticks into nanoseconds.
-// Where the counter cannot be trusted, ticks are CLOCK_BOOTTIME nanoseconds and the conversion is the identity.
+// The clock that hooks read. A hook may spend some ten nanoseconds, and clock_gettime alone takes
+// thirty; so hooks read the processor's time-stamp counter where it is invariant, and whoever reads
+// the records turns ticks into nanoseconds. Where the counter cannot be trusted, ticks are
+// CLOCK_BOOTTIME nanoseconds and the conversion is the identity.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +22,27 @@ extern const bool counter_is_invariant;
 
 inline std::uint64_t clock_ticks() noexcept {
 #if defined(__x86_64__)
-  if (detail::counter_is_invariant) [[likely]] return __rdtsc();
+  if (detail::counter_is_invariant) [[likely]]
+    return __rdtsc();
 #elif defined(__aarch64__)
   std::uint64_t ticks;
   asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-  if (detail::counter_is_invariant) [[likely]] return ticks;
+  if (detail::counter_is_invariant) [[likely]]
+    return ticks;
 #endif
   return boottime_ns();
 }
 
-// Ticks to nanoseconds: ns = base_ns + (ticks − base_ticks) · scale / 2³². Never decreasing, so order is kept.
+// Ticks to nanoseconds: ns = base_ns + (ticks − base_ticks) · scale / 2³². Never decreasing, so
+// order is kept.
 class TickScale {
  public:
   // The identity: ticks are nanoseconds. For tests with a clock of their own, and for the fallback.
   TickScale() = default;
   TickScale(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick);
 
-  // Measured between the library's load and now (at least five milliseconds, which the first call may wait for).
+  // Measured between the library's load and now (at least five milliseconds, which the first call
+  // may wait for).
   static TickScale measure();
 
   std::uint64_t to_ns(std::uint64_t ticks) const noexcept {

@@ -17,7 +17,7 @@ namespace {
 std::string find_value(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (line.compare(0, key.size(), key) != 0) continue;
+    if (!line.starts_with(key)) continue;
     const std::size_t at = line.find(separator);
     if (at == std::string::npos) continue;
     const std::size_t first = line.find_first_not_of(" \t\"", at + 1);
@@ -49,8 +49,8 @@ void describe_host(RunInfo& run) {
   run.cpu = find_value("/proc/cpuinfo", "model name", ':');
   if (run.cpu.empty()) run.cpu = system.machine;
   run.cpu_count = static_cast<std::uint64_t>(sysconf(_SC_NPROCESSORS_ONLN));
-  run.memory_bytes =
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  run.memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   run.pid = static_cast<std::uint64_t>(getpid());
   run.program = program_invocation_short_name;
   run.created = utc_now();

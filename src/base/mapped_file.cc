@@ -19,7 +19,8 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (fd < 0) return Error{"cannot read " + path, system_error_text(errno), ""};
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    const std::string cause = S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file";
+    const std::string cause =
+        S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file";
     ::close(fd);
     return Error{"cannot read " + path, cause, "Name a .pftrace file"};
   }

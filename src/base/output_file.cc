@@ -23,14 +23,16 @@ constexpr const char* kSuffix = ".part";
 Error cannot_write(const std::string& path, int error) {
   std::string remedy = "Choose another path";
   if (error == ENOENT) remedy = "Create the folder first, or choose another path";
-  if (error == EACCES || error == EROFS || error == EPERM) remedy = "Choose a path that you may write to";
-  if (error == ENOSPC || error == EDQUOT || error == EFBIG) remedy = "Free some space, or choose another path";
+  if (error == EACCES || error == EROFS || error == EPERM)
+    remedy = "Choose a path that you may write to";
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    remedy = "Free some space, or choose another path";
   if (error == EISDIR) remedy = "Name a file, not a folder";
   return {"cannot write " + path, system_error_text(error), remedy};
 }
 
-// A write beyond RLIMIT_FSIZE fails with EFBIG and also raises SIGXFSZ in the writing thread, which ends a program that
-// does not expect it. While one of these lives, it is an error like any other.
+// A write beyond RLIMIT_FSIZE fails with EFBIG and also raises SIGXFSZ in the writing thread, which
+// ends a program that does not expect it. While one of these lives, it is an error like any other.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() noexcept {
@@ -45,7 +47,8 @@ class NoFileSizeSignal {
     }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  NoFileSizeSignal(const NoFileSizeSignal&) = delete;  // it stands for a stretch of one thread's time
+  NoFileSizeSignal(const NoFileSizeSignal&) =
+      delete;  // it stands for a stretch of one thread's time
   NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
 
  private:
@@ -69,19 +72,22 @@ int write_all(int fd, std::span<const std::uint8_t> bytes) {
 bool is_same_file(int fd, const std::string& path) {
   struct stat opened {};
   struct stat named {};
-  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
-         opened.st_ino == named.st_ino;
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// An empty file that is ours alone: two recordings in one file would be none. -EWOULDBLOCK if it is another's, who may be
-// in this process or in another (a forked child with its parent's options); else a descriptor, or a negative errno value.
+// An empty file that is ours alone: two recordings in one file would be none. -EWOULDBLOCK if it is
+// another's, who may be in this process or in another (a forked child with its parent's options);
+// else a descriptor, or a negative errno value.
 int open_locked(const std::string& path) {
   for (;;) {
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return -errno;
-    // The lock goes when the last descriptor does, also by a kill. A file system without locks is taken as it is.
+    // The lock goes when the last descriptor does, also by a kill. A file system without locks is
+    // taken as it is.
     const bool taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    // Between the two calls its owner may have finished and renamed it: then it is a whole trace, and not to be touched.
+    // Between the two calls its owner may have finished and renamed it: then it is a whole trace,
+    // and not to be touched.
     if (!taken && is_same_file(fd, path)) return ::ftruncate(fd, 0) == 0 ? fd : (::close(fd), -EIO);
     ::close(fd);
     if (taken) return -EWOULDBLOCK;
@@ -101,7 +107,8 @@ int open_unnamed() {
 
 }  // namespace
 
-Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, std::size_t memory_limit_bytes) {
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path,
+                                                       std::size_t memory_limit_bytes) {
   if (path.empty()) {
     const int fd = open_unnamed();
     if (fd < 0) return cannot_write("a temporary file", errno);
@@ -110,16 +117,19 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, 
   return create(path, path + kSuffix, memory_limit_bytes);
 }
 
-Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path, const std::string& part,
+Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path,
+                                                       const std::string& part,
                                                        std::size_t memory_limit_bytes) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return cannot_write(path, EISDIR);
-    if (!S_ISREG(status.st_mode)) return Error{"cannot write " + path, "it is not a regular file", "Choose another path"};
+    if (!S_ISREG(status.st_mode))
+      return Error{"cannot write " + path, "it is not a regular file", "Choose another path"};
   }
   const int fd = open_locked(part);
   if (fd == -EWOULDBLOCK) {
-    return Error{"cannot write " + path, "another recording is being written there", "Choose another path"};
+    return Error{"cannot write " + path, "another recording is being written there",
+                 "Choose another path"};
   }
   if (fd < 0) return cannot_write(path, -fd);
   return std::unique_ptr<OutputFile>(new OutputFile(path, part, fd, memory_limit_bytes));
@@ -130,6 +140,11 @@ OutputFile::OutputFile(std::string path, std::string part, int fd, std::size_t m
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+void OutputFile::discard() noexcept {
+  if (!part_.empty() && !committed_) ::unlink(part_.c_str());
+  abandon();
 }
 
 void OutputFile::abandon() noexcept {
@@ -143,7 +158,8 @@ bool OutputFile::write_now(std::span<const std::uint8_t> block) {
     return true;
   }
   // Back to the last whole block, so that the file on disk stays readable.
-  if (::ftruncate(fd_, static_cast<off_t>(written_)) == 0) ::lseek(fd_, static_cast<off_t>(written_), SEEK_SET);
+  if (::ftruncate(fd_, static_cast<off_t>(written_)) == 0)
+    ::lseek(fd_, static_cast<off_t>(written_), SEEK_SET);
   error_ = error;
   return false;
 }
@@ -169,8 +185,9 @@ Result<void> OutputFile::write_kept() {
 }
 
 Result<void> OutputFile::commit() {
-  if (fd_ < 0) return Error{"cannot write " + path_, "it belongs to the process that forked this one", ""};
-  const auto written = write_kept();
+  if (fd_ < 0)
+    return Error{"cannot write " + path_, "it belongs to the process that forked this one", ""};
+  auto written = write_kept();
   if (lost_blocks_ != 0) {
     Error error = cannot_write(path_.empty() ? "a temporary file" : path_, error_);
     error.cause += "; the end of the trace is lost";
@@ -205,9 +222,11 @@ Result<void> OutputFile::copy_into(OutputFile& copy) const {
     const ssize_t count = ::pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
-      return Error{"cannot read back the recording", count < 0 ? system_error_text(errno) : "it is shorter than written", ""};
+      return Error{"cannot read back the recording",
+                   count < 0 ? system_error_text(errno) : "it is shorter than written", ""};
     }
-    const std::size_t useful = std::min<std::uint64_t>(static_cast<std::uint64_t>(count), written_ - offset);
+    const std::size_t useful =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(count), written_ - offset);
     copy.write(std::span(buffer).first(useful));
     offset += useful;
   }

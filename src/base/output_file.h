@@ -1,5 +1,6 @@
-// A file that grows beside its final name and takes that name only when it is whole. A disk that fills up is not the end:
-// what can no longer be written is kept in memory up to a limit, and can be written elsewhere.
+// A file that grows beside its final name and takes that name only when it is whole. A disk that
+// fills up is not the end: what can no longer be written is kept in memory up to a limit, and can
+// be written elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace layertrace {
 class OutputFile final : public ByteSink {
  public:
   // Writes to `<path>.part`; with an empty path, to a temporary file without a name.
-  static Result<std::unique_ptr<OutputFile>> create(const std::string& path, std::size_t memory_limit_bytes);
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path,
+                                                    std::size_t memory_limit_bytes);
 
   ~OutputFile() override;
   OutputFile(const OutputFile&) = delete;  // one owner of the descriptor
@@ -24,7 +26,8 @@ class OutputFile final : public ByteSink {
 
   void write(std::span<const std::uint8_t> block) override;
 
-  // Gives the file its name. An error leaves everything as it is: the part file, and what is kept in memory.
+  // Gives the file its name. An error leaves everything as it is: the part file, and what is kept
+  // in memory.
   Result<void> commit();
 
   // Writes all there is to another place, which appears whole or not at all.
@@ -35,11 +38,14 @@ class OutputFile final : public ByteSink {
   const std::string& path() const noexcept { return path_; }
   std::uint64_t size() const noexcept { return written_ + kept_.size(); }
 
+  // The file was not needed after all: removes it.
+  void discard() noexcept;
   // In a forked child: the parent alone writes.
   void abandon() noexcept;
 
  private:
-  static Result<std::unique_ptr<OutputFile>> create(const std::string& path, const std::string& part,
+  static Result<std::unique_ptr<OutputFile>> create(const std::string& path,
+                                                    const std::string& part,
                                                     std::size_t memory_limit_bytes);
   OutputFile(std::string path, std::string part, int fd, std::size_t memory_limit);
   bool write_now(std::span<const std::uint8_t> block);

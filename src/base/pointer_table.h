@@ -1,5 +1,5 @@
-// A small table from addresses to facts, read by any thread without a lock. Entries are added under a mutex, never
-// changed and never removed; a full table simply remembers no more.
+// A small table from addresses to facts, read by any thread without a lock. Entries are added under
+// a mutex, never changed and never removed; a full table simply remembers no more.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ class PointerTable {
 
  public:
   const Value* find(const void* key) const noexcept {
-    for (std::size_t i = first(key), probes = 0; probes < kMaxProbes; i = (i + 1) % kSlots, ++probes) {
+    for (std::size_t i = first(key), probes = 0; probes < kMaxProbes;
+         i = (i + 1) % kSlots, ++probes) {
       const void* known = slots_[i].key.load(std::memory_order_acquire);
       if (known == nullptr) return nullptr;  // first, so that the null key finds nothing
       if (known == key) return &slots_[i].value;
@@ -25,8 +26,12 @@ class PointerTable {
   }
 
   void add(const void* key, const Value& value) noexcept {
-    const std::lock_guard lock(mutex_);
-    for (std::size_t i = first(key), probes = 0; probes < kMaxProbes; i = (i + 1) % kSlots, ++probes) {
+    // An entry that is not added is looked up again; so nobody waits, least of all in a forked
+    // child, where a thread that holds the mutex may be missing.
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    for (std::size_t i = first(key), probes = 0; probes < kMaxProbes;
+         i = (i + 1) % kSlots, ++probes) {
       const void* known = slots_[i].key.load(std::memory_order_relaxed);
       if (known == key) return;
       if (known != nullptr) continue;

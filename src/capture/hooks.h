@@ -1,4 +1,5 @@
-// The side that a framework fills: what has to be switched on for records to come, and off again at no trace.
+// The side that a framework fills: what has to be switched on for records to come, and off again at
+// no trace.
 #pragma once
 
 #include <cstdint>

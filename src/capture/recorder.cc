@@ -46,23 +46,13 @@ bool ThreadState::grow() noexcept {
   return true;
 }
 
-ThreadState::Place ThreadState::enter(Record begin, LayerId layer, const void* module) noexcept {
-  if (depth_ == capacity_ && !grow()) [[unlikely]] {
-    recording_->count_lost(2);
-    return {};
-  }
-  const std::uint32_t window = recording_->window();  // once: it may change at any time
-  begin.window = static_cast<std::uint16_t>(window);
-  const auto end = static_cast<RecordKind>(static_cast<std::uint8_t>(begin.kind) + 1);
-  frames_[depth_] = {end, buffer_->begin(begin), layer, window, module};
-  return {++depth_, window};
-}
-
 void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexcept {
-  if (place.depth == 0 || depth_ < place.depth || frames_[place.depth - 1].window != place.window) return;
+  if (place.depth == 0 || depth_ < place.depth || frames_[place.depth - 1].window != place.window)
+    return;
   const std::uint32_t window = recording_->window();
   while (depth_ >= place.depth) {
-    // What is still open above the frame that is left was never closed by its own hook: something threw.
+    // What is still open above the frame that is left was never closed by its own hook: something
+    // threw.
     const bool abandoned = depth_ > place.depth;
     const Frame& frame = frames_[--depth_];
     if (!frame.recorded) continue;
@@ -87,9 +77,11 @@ void ThreadState::forget_ops() noexcept {
 
 // False beyond any depth that operators nest to: then the operator is not recorded.
 bool ThreadState::push_op(OpEnd end) noexcept {
-  if (op_window_ != recording_->window()) [[unlikely]] forget_ops();
+  if (op_window_ != recording_->window()) [[unlikely]]
+    forget_ops();
   const std::uint32_t depth = op_depth_++;
-  if (depth >= kMaxOpDepth) [[unlikely]] return false;
+  if (depth >= kMaxOpDepth) [[unlikely]]
+    return false;
   op_ends_[depth] = end;
   return true;
 }
@@ -114,9 +106,11 @@ void ThreadState::enter_op_as_node(NameId name, std::uint64_t value, std::uint8_
 }
 
 void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
-  if (op_depth_ == 0 || op_window_ != recording_->window()) [[unlikely]] return;
+  if (op_depth_ == 0 || op_window_ != recording_->window()) [[unlikely]]
+    return;
   --op_depth_;
-  if (op_depth_ >= kMaxOpDepth) [[unlikely]] return;
+  if (op_depth_ >= kMaxOpDepth) [[unlikely]]
+    return;
   switch (op_ends_[op_depth_]) {
     [[likely]] case OpEnd::kOp:
       buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
@@ -149,8 +143,8 @@ std::shared_ptr<Recording>& published() {
   return *recording;
 }
 
-// Retires the thread's buffer when the thread ends. Hooks that run later still (other thread-local destructors) record
-// nothing.
+// Retires the thread's buffer when the thread ends. Hooks that run later still (other thread-local
+// destructors) record nothing.
 struct ThreadEnd {
   bool over = false;
   ~ThreadEnd() {
@@ -194,10 +188,13 @@ void withdraw() noexcept {
   detail::published().reset();
 }
 
-void set_recording(bool on) noexcept { layertrace::detail::recording.store(on ? 1 : 0, std::memory_order_relaxed); }
+void set_recording(bool on) noexcept {
+  layertrace::detail::recording.store(on ? 1 : 0, std::memory_order_relaxed);
+}
 
 Scratch::Scratch()
-    : recording_(std::make_shared<Recording>(8, +[]() -> std::uint64_t { return 0; })),
+    : recording_(std::make_shared<Recording>(
+          8, +[]() -> std::uint64_t { return 0; })),
       thread_(std::make_unique<ThreadState>(recording_)),
       outer_(std::exchange(detail::state, thread_.get())) {
   // Not published: another thread that asks finds no session.
@@ -210,8 +207,9 @@ Scratch::~Scratch() {
 }
 
 void forget_after_fork() noexcept {
-  // The parent's other threads are gone, whatever they held is in no known state, and its records are the parent's to
-  // write: nothing is destroyed here, only forgotten. The mutex is made anew, since its owner may have vanished.
+  // The parent's other threads are gone, whatever they held is in no known state, and its records
+  // are the parent's to write: nothing is destroyed here, only forgotten. The mutex is made anew,
+  // since its owner may have vanished.
   std::construct_at(&detail::hand_over());
   std::construct_at(&detail::published());
   set_recording(false);

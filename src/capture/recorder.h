@@ -1,8 +1,9 @@
-// What hooks call. Everything here is noexcept and lock-free once a thread has met the session; trouble is counted and
-// the record dropped.
+// What hooks call. Everything here is noexcept and lock-free once a thread has met the session;
+// trouble is counted and the record dropped.
 //
-// A thread keeps a small stack of what it has open (module scopes, regions, autograd nodes), so that a scope that was
-// left without its own exit (an exception between two halves of a hook) is closed by the one around it.
+// A thread keeps a small stack of what it has open (module scopes, regions, autograd nodes), so
+// that a scope that was left without its own exit (an exception between two halves of a hook) is
+// closed by the one around it.
 #pragma once
 
 #include <array>
@@ -16,7 +17,8 @@
 
 namespace layertrace {
 
-// Remembers which layer a module at an address was found to be, seen from a given parent. Direct-mapped.
+// Remembers which layer a module at an address was found to be, seen from a given parent.
+// Direct-mapped.
 struct ModuleCacheEntry {
   const void* module = nullptr;
   const void* vtable = nullptr;  // another type at the same address is another module
@@ -34,9 +36,9 @@ class ThreadState {
     std::uint32_t window = 0;
   };
   struct Frame {
-    RecordKind end;          // the record that closes it
-    bool recorded;           // its begin was taken by the buffer
-    LayerId layer;           // of a module scope
+    RecordKind end;  // the record that closes it
+    bool recorded;   // its begin was taken by the buffer
+    LayerId layer;   // of a module scope
     std::uint32_t window;
     const void* module;
   };
@@ -57,21 +59,25 @@ class ThreadState {
 
   // Each returns where the new frame stands; depth 0 if there was no room for it.
   Place enter_scope(LayerId layer, const void* module, std::uint64_t sequence) noexcept {
-    return enter({clock_ticks(), 0, sequence, index(layer), RecordKind::kScopeBegin, 0, 0}, layer, module);
+    return enter(RecordKind::kScopeBegin, index(layer), 0, 0, sequence, layer, module);
   }
   Place enter_region(NameId name, std::uint8_t phase, std::uint64_t sequence) noexcept {
-    return enter({clock_ticks(), 0, sequence, index(name), RecordKind::kRegionBegin, phase, 0}, kNoLayer, nullptr);
+    return enter(RecordKind::kRegionBegin, index(name), 0, phase, sequence, kNoLayer, nullptr);
   }
-  Place enter_node(NameId name, std::uint64_t value, std::uint8_t flags, std::uint64_t sequence) noexcept {
-    return enter({clock_ticks(), value, sequence, index(name), RecordKind::kNodeBegin, flags, 0}, kNoLayer, nullptr);
+  Place enter_node(NameId name, std::uint64_t value, std::uint8_t flags,
+                   std::uint64_t sequence) noexcept {
+    return enter(RecordKind::kNodeBegin, index(name), value, flags, sequence, kNoLayer, nullptr);
   }
-  // Closes that frame and whatever is still open above it. A frame of another session or window is left alone.
+  // Closes that frame and whatever is still open above it. A frame of another session or window is
+  // left alone.
   void leave(Place place, std::uint64_t sequence, bool thrown) noexcept;
 
-  // Operators do not take frames: there are many, and nothing looks at them. Each has a byte that says what to do at its
-  // end. An operator may turn out to be an autograd node, or nothing that is recorded.
+  // Operators do not take frames: there are many, and nothing looks at them. Each has a byte that
+  // says what to do at its end. An operator may turn out to be an autograd node, or nothing that is
+  // recorded.
   void enter_op(NameId name, std::uint8_t flags) noexcept;
-  void enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags, std::uint64_t sequence) noexcept;
+  void enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags,
+                        std::uint64_t sequence) noexcept;
   void skip_op() noexcept { push_op(OpEnd::kNothing); }
   void leave_op(std::uint64_t (*sequence)()) noexcept;
 
@@ -88,7 +94,19 @@ class ThreadState {
   static constexpr std::uint32_t kMaxOpNodes = 64;
   enum class OpEnd : std::uint8_t { kNothing, kOp, kNode };
 
-  Place enter(Record begin, LayerId layer, const void* module) noexcept;
+  Place enter(RecordKind begin, std::uint32_t id, std::uint64_t value, std::uint8_t flags,
+              std::uint64_t sequence, LayerId layer, const void* module) noexcept {
+    if (depth_ == capacity_ && !grow()) [[unlikely]] {
+      recording_->count_lost(2);
+      return {};
+    }
+    const std::uint32_t window = recording_->window();  // once: it may change at any time
+    const auto end = static_cast<RecordKind>(static_cast<std::uint8_t>(begin) + 1);
+    const bool recorded = buffer_->begin(
+        {clock_ticks(), value, sequence, id, begin, flags, static_cast<std::uint16_t>(window)});
+    frames_[depth_] = {end, recorded, layer, window, module};
+    return {++depth_, window};
+  }
   bool grow() noexcept;
   bool push_op(OpEnd end) noexcept;
   void forget_ops() noexcept;
@@ -118,15 +136,16 @@ void set_recording(bool on) noexcept;
 namespace detail {
 extern std::atomic<Recording*> current;
 // One pointer, so that reading it is one instruction even in a shared library.
-extern thread_local ThreadState* state __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadState* state __attribute__((tls_model("initial-exec")));
 ThreadState* attach() noexcept;
 }  // namespace detail
 
-// The calling thread's state in the active session, made on the first call; nullptr without a session, or when the
-// thread is ending.
+// The calling thread's state in the active session, made on the first call; nullptr without a
+// session, or when the thread is ending.
 inline ThreadState* this_thread() noexcept {
   ThreadState* state = detail::state;
-  if (state != nullptr && state->recording() == detail::current.load(std::memory_order_relaxed)) [[likely]] {
+  if (state != nullptr && state->recording() == detail::current.load(std::memory_order_relaxed))
+      [[likely]] {
     return state;
   }
   return detail::attach();
@@ -135,7 +154,8 @@ inline ThreadState* this_thread() noexcept {
 // The state of the last session this thread met, for closing what it opened there.
 inline ThreadState* last_state() noexcept { return detail::state; }
 
-// Lets the calling thread record into memory that nobody reads, to measure what that costs. No session may be active.
+// Lets the calling thread record into memory that nobody reads, to measure what that costs. No
+// session may be active.
 class Scratch {
  public:
   Scratch();

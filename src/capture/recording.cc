@@ -13,7 +13,8 @@ namespace layertrace {
 std::shared_ptr<ThreadBuffer> Recording::add_thread() {
   std::array<char, 32> name{};
   pthread_getname_np(pthread_self(), name.data(), name.size());
-  auto buffer = std::make_shared<ThreadBuffer>(pool_, thread_key_(), static_cast<std::uint64_t>(syscall(SYS_gettid)),
+  auto buffer = std::make_shared<ThreadBuffer>(pool_, thread_key_(),
+                                               static_cast<std::uint64_t>(syscall(SYS_gettid)),
                                                std::string(name.data()));
   const std::lock_guard lock(mutex_);
   new_threads_.push_back(buffer);

@@ -1,5 +1,6 @@
-// What all threads of one session share: memory for records, the definitions, the list of threads. Threads hold on to it
-// until they meet the next session or end, so a hook that is late never writes into memory that was given back.
+// What all threads of one session share: memory for records, the definitions, the list of threads.
+// Threads hold on to it until they meet the next session or end, so a hook that is late never
+// writes into memory that was given back.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,8 @@ class Recording {
   ChunkPool& pool() noexcept { return pool_; }
   Definitions& definitions() noexcept { return definitions_; }
 
-  // Numbers the stretches in which something is recorded, over all sessions of the process. A scope that was opened in
-  // one window is not closed in another.
+  // Numbers the stretches in which something is recorded, over all sessions of the process. A scope
+  // that was opened in one window is not closed in another.
   std::uint32_t window() const noexcept { return window_.load(std::memory_order_relaxed); }
   void open_window() noexcept;
 
@@ -34,8 +35,11 @@ class Recording {
   // Moves the threads that came since the last call into `threads`.
   void take_new_threads(std::vector<std::shared_ptr<ThreadBuffer>>& threads);
 
-  // Hooks whose record could not even reach a buffer (no memory for the thread's own state). Two for a begin.
-  void count_lost(std::uint64_t records) noexcept { lost_.fetch_add(records, std::memory_order_relaxed); }
+  // Hooks whose record could not even reach a buffer (no memory for the thread's own state). Two
+  // for a begin.
+  void count_lost(std::uint64_t records) noexcept {
+    lost_.fetch_add(records, std::memory_order_relaxed);
+  }
   std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
  private:

@@ -26,20 +26,24 @@ std::string describe_foreign(std::span<const std::uint8_t> bytes) {
       {"\x28\xb5\x2f\xfd"sv, "it looks like zstd-compressed data"},
       {"PK\x03\x04"sv, "it looks like a zip archive (perhaps a PyTorch checkpoint)"},
       {"SQLite format 3"sv, "it looks like an SQLite database (perhaps an nsys export)"},
-      {"\x7f" "ELF"sv, "it looks like a program or library"},
+      {"\x7f"
+       "ELF"sv,
+       "it looks like a program or library"},
       {"\x89PNG"sv, "it looks like a PNG picture"},
       {"%PDF"sv, "it looks like a PDF document"},
   };
   for (const Magic& magic : kMagics) {
     if (starts_with(bytes, magic.bytes)) return magic.text;
   }
-  const auto first = std::find_if(bytes.begin(), bytes.end(), [](std::uint8_t c) { return c > ' '; });
+  const auto first =
+      std::find_if(bytes.begin(), bytes.end(), [](std::uint8_t c) { return c > ' '; });
   if (first != bytes.end() && (*first == '{' || *first == '[')) {
     return "it looks like JSON (perhaps a Chrome or torch.profiler trace)";
   }
   const auto sample = bytes.first(std::min<std::size_t>(bytes.size(), 512));
-  const bool is_text = std::all_of(sample.begin(), sample.end(),
-                                   [](std::uint8_t c) { return c >= ' ' || c == '\n' || c == '\r' || c == '\t'; });
+  const bool is_text = std::all_of(sample.begin(), sample.end(), [](std::uint8_t c) {
+    return c >= ' ' || c == '\n' || c == '\r' || c == '\t';
+  });
   return is_text ? "it looks like plain text" : "it is no Perfetto trace";
 }
 

@@ -1,5 +1,5 @@
-// How spans are laid out in a Perfetto trace. What the writer puts where, the reader finds there; docs/trace-format.md
-// says the same for people.
+// How spans are laid out in a Perfetto trace. What the writer puts where, the reader finds there;
+// docs/trace-format.md says the same for people.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,18 @@
 
 namespace layertrace::format {
 
-// Raised when a reader of the old format would misread the new one. A newer file is refused, an older one read.
+// Raised when a reader of the old format would misread the new one. A newer file is refused, an
+// older one read.
 inline constexpr int kVersion = kFormatVersion;
 
-// Packet sequences: one for definitions, two for each lane (scopes and activities), so that each has its own
-// incremental clock, interned strings and default track.
+// Packet sequences: one for definitions, two for each lane (scopes and activities), so that each
+// has its own incremental clock, interned strings and default track.
 inline constexpr std::uint32_t kDefinitionSequence = 1;
 inline constexpr std::uint32_t kFirstLaneSequence = 2;
 constexpr std::uint32_t scope_sequence(std::uint32_t lane) { return kFirstLaneSequence + 2 * lane; }
-constexpr std::uint32_t activity_sequence(std::uint32_t lane) { return kFirstLaneSequence + 2 * lane + 1; }
+constexpr std::uint32_t activity_sequence(std::uint32_t lane) {
+  return kFirstLaneSequence + 2 * lane + 1;
+}
 
 // Track ids. Those of a lane follow its sequences'.
 inline constexpr std::uint64_t kProcessTrack = 1;
@@ -32,13 +35,15 @@ inline constexpr std::uint32_t kBoottimeClock = 6;
 
 // Names of debug annotations on slices.
 inline constexpr std::string_view kPath = "path";
-inline constexpr std::string_view kSequence = "seq";                // of an autograd node
-inline constexpr std::string_view kAccumulates = "accumulates";     // a node that adds into a parameter's gradient
-inline constexpr std::string_view kRegion = "region";               // a region rather than a module
-inline constexpr std::string_view kUnattributed = "unattributed";   // why there is no path
-inline constexpr std::string_view kEndedBy = "ended_by";            // "exception" or "cut"
-inline constexpr std::string_view kWindow = "window";               // on a step: recording starts here
-inline constexpr std::string_view kPartial = "partial";             // on a step's end: it did not end
+inline constexpr std::string_view kSequence = "seq";  // of an autograd node
+inline constexpr std::string_view kAccumulates =
+    "accumulates";  // a node that adds into a parameter's gradient
+inline constexpr std::string_view kRegion = "region";              // a region rather than a module
+inline constexpr std::string_view kUnattributed = "unattributed";  // why there is no path
+inline constexpr std::string_view kEndedBy = "ended_by";           // "exception" or "cut"
+inline constexpr std::string_view kWindow =
+    "window";  // on a step: recording starts here; on a pause: the step that is not recorded
+inline constexpr std::string_view kPartial = "partial";  // on a step's end: it did not end
 inline constexpr std::string_view kDropped = "dropped";
 
 // Names of instants.

@@ -1,9 +1,10 @@
 // One packet with the begin or the end of one slice, encoded in place.
 //
-// Nearly all packets of a trace are such, of ten to forty bytes. Protozero writes each field as a piece of a stream that
-// may run on into the next buffer, and each message as an object of its own: right for what may be large, but for these
-// packets most of the work. Here a packet is known to fit, so fields are stored one after the other; and since none of
-// the messages in it reaches 128 bytes, each one's length is one byte, filled in at its end.
+// Nearly all packets of a trace are such, of ten to forty bytes. Protozero writes each field as a
+// piece of a stream that may run on into the next buffer, and each message as an object of its own:
+// right for what may be large, but for these packets most of the work. Here a packet is known to
+// fit, so fields are stored one after the other; and since none of the messages in it reaches 128
+// bytes, each one's length is one byte, filled in at its end.
 #pragma once
 
 #include <perfetto.h>
@@ -20,16 +21,18 @@ class SliceEvent {
   using DebugAnnotation = perfetto::protos::pbzero::DebugAnnotation;
 
  public:
-  // More than a packet takes: 21 bytes without its event; in that, 11 for type, category and name, 10 for a flow, and
-  // four annotations of at most 15.
+  // More than a packet takes: 21 bytes without its event; in that, 11 for type, category and name,
+  // 10 for a flow, and four annotations of at most 15.
   static constexpr std::size_t kMaxBytes = 128;
 
   // Writes to `to`, where there is room for kMaxBytes.
-  SliceEvent(std::uint8_t* to, std::uint64_t delta_ns, std::uint32_t sequence, TrackEvent::Type type) : at_(to) {
-    packet_ = open(perfetto::protos::pbzero::Trace::kPacketFieldNumber);
+  SliceEvent(std::uint8_t* to, std::uint64_t delta_ns, std::uint32_t sequence,
+             TrackEvent::Type type)
+      : at_(to), packet_(open(perfetto::protos::pbzero::Trace::kPacketFieldNumber)) {
     varint(TracePacket::kTimestampFieldNumber, delta_ns);
     varint(TracePacket::kTrustedPacketSequenceIdFieldNumber, sequence);
-    event_ = open(TracePacket::kTrackEventFieldNumber);
+    event_ = open(TracePacket::kTrackEventFieldNumber);  // NOLINT(*-prefer-member-initializer): in
+                                                         // order of writing
     varint(TrackEvent::kTypeFieldNumber, static_cast<std::uint64_t>(type));
   }
 
@@ -47,7 +50,9 @@ class SliceEvent {
   void annotate_uint(std::uint8_t name, std::uint64_t value) {
     annotate(name, DebugAnnotation::kUintValueFieldNumber, value);
   }
-  void annotate_true(std::uint8_t name) { annotate(name, DebugAnnotation::kBoolValueFieldNumber, 1); }
+  void annotate_true(std::uint8_t name) {
+    annotate(name, DebugAnnotation::kBoolValueFieldNumber, 1);
+  }
 
   // The end of what was written.
   const std::uint8_t* finish() {

@@ -27,21 +27,24 @@ constexpr std::uint8_t kNoCategory = 0xff;
 constexpr std::uint8_t kStepCategory = kPhaseCount;
 
 std::string_view view(ConstChars chars) { return {chars.data, chars.size}; }
-std::string_view view(ConstBytes bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }
+std::string_view view(ConstBytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data), bytes.size};
+}
 
-// Interned ids are dense, so a vector will do; an id beyond reason (a damaged file) is ignored.
+// Interned ids are dense and come in order, so a vector will do; one far beyond the others (a
+// damaged file) is ignored.
 template <typename T>
 class Table {
  public:
   void set(std::uint64_t id, T value) {
-    if (id >= kMaxIds) return;
+    if (id > values_.size() + kMaxHole) return;
     if (id >= values_.size()) values_.resize(id + 1);
     values_[id] = std::move(value);
   }
   T* find(std::uint64_t id) { return id < values_.size() ? &values_[id] : nullptr; }
 
  private:
-  static constexpr std::uint64_t kMaxIds = 1 << 24;
+  static constexpr std::uint64_t kMaxHole = 64;
   std::vector<T> values_;
 };
 
@@ -130,13 +133,15 @@ Result<ReadSummary> Reader::read(const std::string& path) {
   if (!file) return file.error();
   const auto bytes = file->bytes();
   summary_.file_bytes = bytes.size();
-  for (std::size_t i = 1; i < kCauseCount; ++i) causes_.emplace(cause_text(static_cast<Cause>(i)), static_cast<Cause>(i));
+  for (std::size_t i = 1; i < kCauseCount; ++i)
+    causes_.emplace(cause_text(static_cast<Cause>(i)), static_cast<Cause>(i));
 
   // Without its first packet this is not a trace at all, however the rest may look.
   constexpr int kPacketsBeforeHeader = 16;
   ProtoDecoder decoder(bytes.data(), bytes.size());
   for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
-    if (field.id() != pb::Trace::kPacketFieldNumber || field.type() != protozero::proto_utils::ProtoWireType::kLengthDelimited) {
+    if (field.id() != pb::Trace::kPacketFieldNumber ||
+        field.type() != protozero::proto_utils::ProtoWireType::kLengthDelimited) {
       break;
     }
     on_packet(field.as_bytes());
@@ -145,14 +150,16 @@ Result<ReadSummary> Reader::read(const std::string& path) {
   }
   if (newer_version_) {
     return Error{"cannot read " + path,
-                 "it has format version " + std::to_string(*newer_version_) + ", and this layertrace reads up to version " +
+                 "it has format version " + std::to_string(*newer_version_) +
+                     ", and this layertrace reads up to version " +
                      std::to_string(format::kVersion),
                  "Update layertrace to read it"};
   }
   if (!has_header_) {
     const bool is_perfetto = summary_.packets > 1;
     return Error{"cannot read " + path,
-                 is_perfetto ? "it is a Perfetto trace, but not one that layertrace wrote" : describe_foreign(bytes),
+                 is_perfetto ? "it is a Perfetto trace, but not one that layertrace wrote"
+                             : describe_foreign(bytes),
                  is_perfetto ? "Open it in Perfetto UI" : "Name a .pftrace that layertrace wrote"};
   }
   summary_.health.cut = !has_footer_;
@@ -200,11 +207,13 @@ void Reader::on_packet(ConstBytes bytes) {
   if (sequence_id < format::kFirstLaneSequence) return;
   const std::uint64_t lane = (sequence_id - format::kFirstLaneSequence) / 2;
   if (lane >= lanes_.size()) return;
-  const Track which = (sequence_id - format::kFirstLaneSequence) % 2 == 0 ? Track::kScopes : Track::kActivities;
+  const Track which =
+      (sequence_id - format::kFirstLaneSequence) % 2 == 0 ? Track::kScopes : Track::kActivities;
   Sequence& sequence = which == Track::kScopes ? lanes_[lane].scopes : lanes_[lane].activities;
   if (snapshot.data != nullptr) {
     pb::ClockSnapshot::Decoder clocks(snapshot);
-    if (auto clock = clocks.clocks()) sequence.last_ns = pb::ClockSnapshot::Clock::Decoder(*clock).timestamp();
+    if (auto clock = clocks.clocks())
+      sequence.last_ns = pb::ClockSnapshot::Clock::Decoder(*clock).timestamp();
     sequence.started = true;
     return;
   }
@@ -285,7 +294,8 @@ void Reader::on_layer(const pb::TrackEvent::Decoder& event) {
     if (name == "registered") layer.registered = value != "no";
     if (name == "shared_with") layer.shared_with = value;
     if (name == "parent") {
-      if (const auto parent = layers_.find(value); parent != layers_.end()) layer.parent = parent->second;
+      if (const auto parent = layers_.find(value); parent != layers_.end())
+        layer.parent = parent->second;
     }
   }
   layer.path = path;
@@ -361,7 +371,8 @@ Event Reader::parse_event(Sequence& sequence, ConstBytes bytes) {
         event.flow = field.as_uint64();
         break;
       case pb::TrackEvent::kCategoryIidsFieldNumber:
-        if (const std::uint8_t* category = sequence.categories.find(field.as_uint64())) event.category = *category;
+        if (const std::uint8_t* category = sequence.categories.find(field.as_uint64()))
+          event.category = *category;
         break;
       case pb::TrackEvent::kDebugAnnotationsFieldNumber:
         parse_annotation(sequence, field.as_bytes(), event);
@@ -382,7 +393,8 @@ void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event
   for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
     switch (field.id()) {
       case pb::DebugAnnotation::kNameIidFieldNumber:
-        if (const std::string_view* known = sequence.annotation_names.find(field.as_uint64())) name = *known;
+        if (const std::string_view* known = sequence.annotation_names.find(field.as_uint64()))
+          name = *known;
         break;
       case pb::DebugAnnotation::kNameFieldNumber:
         name = view(field.as_string());
@@ -402,9 +414,11 @@ void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event
     }
   }
   if (name == format::kPath) {
-    if (const InternedString* string = sequence.strings.find(string_iid)) event.layer = string->layer;
+    if (const InternedString* string = sequence.strings.find(string_iid))
+      event.layer = string->layer;
   } else if (name == format::kUnattributed) {
-    if (const InternedString* string = sequence.strings.find(string_iid)) event.cause = string->cause;
+    if (const InternedString* string = sequence.strings.find(string_iid))
+      event.cause = string->cause;
   } else if (name == format::kSequence) {
     event.sequence = number + 1;
   } else if (name == format::kAccumulates) {
@@ -424,7 +438,8 @@ void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event
   }
 }
 
-void Reader::on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, ConstBytes bytes) {
+void Reader::on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns,
+                      ConstBytes bytes) {
   const Event event = parse_event(sequence, bytes);
   LaneState& state = lanes_[lane];
   std::uint32_t& open = track == Track::kScopes ? state.open_scopes : state.open_activities;
@@ -441,7 +456,8 @@ void Reader::on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t 
   }
 }
 
-void Reader::begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, const Event& event) {
+void Reader::begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns,
+                   const Event& event) {
   SpanBegin span;
   span.start_ns = ns;
   span.phase = event.category < kPhaseCount ? static_cast<Phase>(event.category) : Phase::kOther;
@@ -468,7 +484,8 @@ void Reader::begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns,
 
 NameId Reader::name_id(InternedName& name) {
   if (name.id == kNoName) {
-    const auto [found, fresh] = names_.try_emplace(name.text, NameId{static_cast<std::uint32_t>(dictionary_.names.size())});
+    const auto [found, fresh] =
+        names_.try_emplace(name.text, NameId{static_cast<std::uint32_t>(dictionary_.names.size())});
     if (fresh) dictionary_.names.emplace_back(name.text);
     name.id = found->second;
   }
@@ -484,7 +501,7 @@ void Reader::on_step_event(Lane lane, std::uint64_t ns, const Event& event) {
       if (event.step) sink_.step(lane, ns, *event.step);
       break;
     case pb::TrackEvent::TYPE_INSTANT:
-      sink_.window(lane, ns, false, 0);
+      sink_.window(lane, ns, false, event.window.value_or(0));
       break;
     default:
       break;

@@ -20,8 +20,10 @@ struct ReadSummary {
   std::uint64_t end_ns = 0;
 };
 
-// Fills `dictionary` (which must be empty) and calls `sink` in the order of the file. Spans that a cut file leaves open
-// are ended as cut. Exported for the tests of src/torch, which look at single spans.
-LAYERTRACE_API Result<ReadSummary> read_trace(const std::string& path, Dictionary& dictionary, SpanSink& sink);
+// Fills `dictionary` (which must be empty) and calls `sink` in the order of the file. Spans that a
+// cut file leaves open are ended as cut. Exported for the tests of src/torch, which look at single
+// spans.
+LAYERTRACE_API Result<ReadSummary> read_trace(const std::string& path, Dictionary& dictionary,
+                                              SpanSink& sink);
 
 }  // namespace layertrace

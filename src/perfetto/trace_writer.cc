@@ -20,7 +20,8 @@ namespace pb = perfetto::protos::pbzero;
 
 using perfetto::protos::pbzero::TrackEvent;
 
-// Ids of interned strings within one packet sequence: dense, in order of first use, so that they are short.
+// Ids of interned strings within one packet sequence: dense, in order of first use, so that they
+// are short.
 class Interned {
  public:
   // The id, and whether it is new here.
@@ -37,10 +38,21 @@ class Interned {
 };
 
 // Annotation names have fixed ids, defined with a sequence's first packet.
-enum AnnotationName : std::uint8_t { kPath = 1, kSequence, kAccumulates, kRegion, kUnattributed, kEndedBy, kWindow, kPartial, kDropped };
+enum AnnotationName : std::uint8_t {
+  kPath = 1,
+  kSequence,
+  kAccumulates,
+  kRegion,
+  kUnattributed,
+  kEndedBy,
+  kWindow,
+  kPartial,
+  kDropped
+};
 constexpr std::string_view kAnnotationNames[] = {
-    format::kPath,    format::kSequence, format::kAccumulates, format::kRegion, format::kUnattributed,
-    format::kEndedBy, format::kWindow,   format::kPartial,     format::kDropped,
+    format::kPath,   format::kSequence,     format::kAccumulates,
+    format::kRegion, format::kUnattributed, format::kEndedBy,
+    format::kWindow, format::kPartial,      format::kDropped,
 };
 
 // Event names that are not in the dictionary.
@@ -54,9 +66,9 @@ struct Sequence {
   std::uint64_t track = 0;
   bool started = false;
   std::uint64_t last_ns = 0;
-  Interned event_names;   // names · 2, layers · 2 + 1, offset by the fixed ones
+  Interned event_names;  // names · 2, layers · 2 + 1, offset by the fixed ones
   Interned categories;
-  Interned strings;       // paths by layer, offset by the causes
+  Interned strings;  // paths by layer, offset by the causes
 
   // No more packets of this sequence will use them.
   void forget_strings() { event_names = categories = strings = {}; }
@@ -64,13 +76,13 @@ struct Sequence {
 
 class Writer final : public TraceWriter {
  public:
-  Writer(const Dictionary& dictionary, ByteSink& out, const RunInfo& run)
-      : dictionary_(dictionary), out_(out), run_(run), block_(kBlockBytes) {}
+  Writer(const Dictionary& dictionary, ByteSink& out, RunInfo run)
+      : dictionary_(dictionary), out_(out), run_(std::move(run)), block_(kBlockBytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override {
-    sequences_[2 * lane].forget_strings();
-    sequences_[2 * lane + 1].forget_strings();
+    scopes_of(lane).forget_strings();
+    activities_of(lane).forget_strings();
   }
   void begin(Lane lane, const SpanBegin& span) override;
   void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
@@ -81,6 +93,9 @@ class Writer final : public TraceWriter {
   void close(const Health& health, std::uint64_t end_ns) override;
 
  private:
+  Sequence& scopes_of(Lane lane) { return sequences_[2 * std::size_t{lane}]; }
+  Sequence& activities_of(Lane lane) { return sequences_[2 * std::size_t{lane} + 1]; }
+
   static constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
   static constexpr unsigned kPacketsPerFlush = 8192;
 
@@ -97,22 +112,27 @@ class Writer final : public TraceWriter {
   void slice_done(SliceEvent& slice);
   TrackEvent* definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name);
   void begin_step();
+  void end_partial_step(std::uint64_t ns);
   pb::InternedData& interned(pb::InternedData*& data, Sequence& sequence);
   std::uint32_t event_name(pb::InternedData*& data, Sequence& sequence, const SpanBegin& span);
-  std::uint32_t event_name(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text);
+  std::uint32_t event_name(pb::InternedData*& data, Sequence& sequence, std::size_t key,
+                           std::string_view text);
   std::uint32_t category_id(pb::InternedData*& data, Sequence& sequence, std::size_t category);
-  std::uint32_t string_id(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text);
+  std::uint32_t string_id(pb::InternedData*& data, Sequence& sequence, std::size_t key,
+                          std::string_view text);
   void gather();
 
   const Dictionary& dictionary_;
   ByteSink& out_;
   const RunInfo run_;
-  // Slices are encoded into the block; all else by protozero, from where it comes into the block before the next slice.
+  // Slices are encoded into the block; all else by protozero, from where it comes into the block
+  // before the next slice.
   std::vector<std::uint8_t> block_;  // whole packets only: a sink may stop between any two blocks
   std::size_t used_ = 0;
   protozero::HeapBuffered<pb::Trace> trace_;
   unsigned packets_ = 0;  // in trace_
-  bool has_head_ = false;  // written with the first packet that has a time: a trace begins where recording does
+  bool has_head_ =
+      false;  // written with the first packet that has a time: a trace begins where recording does
   struct PendingLane {
     Lane lane;
     std::uint64_t tid;
@@ -186,7 +206,8 @@ void Writer::write_head(std::uint64_t ns) {
   text("clock", run_.clock);
   text("created", run_.created);
   number("ops", run_.ops ? 1 : 0);
-  for (const PendingLane& pending : pending_lanes_) describe_lane(pending.lane, pending.tid, pending.name);
+  for (const PendingLane& pending : pending_lanes_)
+    describe_lane(pending.lane, pending.tid, pending.name);
   pending_lanes_.clear();
 }
 
@@ -199,7 +220,8 @@ void Writer::describe_track(std::uint64_t uuid, std::uint64_t parent, std::strin
   track->set_name(name.data(), name.size());
 }
 
-TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track, std::string_view name) {
+TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track,
+                                       std::string_view name) {
   auto* packet = add_packet();
   packet->set_timestamp(ns);
   packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
@@ -213,11 +235,13 @@ TrackEvent* Writer::definition_instant(std::uint64_t ns, std::uint64_t track, st
 // Type and further facts, once for each layer; slices carry the path alone.
 void Writer::define_new_layers(std::uint64_t ns) {
   if (layers_defined_ == dictionary_.layers.size()) return;
-  // Just before their first use, each at a time of its own: instants of one time are drawn on top of each other.
+  // Just before their first use, each at a time of its own: instants of one time are drawn on top
+  // of each other.
   std::uint64_t at_ns = ns - (dictionary_.layers.size() - layers_defined_);
   for (; layers_defined_ < dictionary_.layers.size(); ++layers_defined_) {
     const LayerDef& layer = dictionary_.layers[layers_defined_];
-    auto* event = definition_instant(at_ns++, format::kLayerTrack, layer.path.empty() ? layer.type : layer.path);
+    auto* event = definition_instant(at_ns++, format::kLayerTrack,
+                                     layer.path.empty() ? layer.type : layer.path);
     const auto text = [&](std::string_view name, const std::string& value) {
       auto* annotation = event->add_debug_annotations();
       annotation->set_name(name.data(), name.size());
@@ -260,12 +284,13 @@ void Writer::start_sequence(Sequence& sequence, std::uint64_t ns) {
 }
 
 void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
-  if (sequences_.size() < 2 * (std::size_t{lane} + 1)) sequences_.resize(2 * (std::size_t{lane} + 1));
+  if (sequences_.size() < 2 * (std::size_t{lane} + 1))
+    sequences_.resize(2 * (std::size_t{lane} + 1));
   const std::uint64_t thread_track = format::kFirstLaneTrack + 2 * std::uint64_t{lane};
-  sequences_[2 * lane].id = format::scope_sequence(lane);
-  sequences_[2 * lane].track = thread_track;
-  sequences_[2 * lane + 1].id = format::activity_sequence(lane);
-  sequences_[2 * lane + 1].track = thread_track + 1;
+  scopes_of(lane).id = format::scope_sequence(lane);
+  scopes_of(lane).track = thread_track;
+  activities_of(lane).id = format::activity_sequence(lane);
+  activities_of(lane).track = thread_track + 1;
   if (has_head_) {
     describe_lane(lane, tid, name);
   } else {
@@ -274,7 +299,7 @@ void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
 }
 
 void Writer::describe_lane(Lane lane, std::uint64_t tid, const std::string& name) {
-  const std::uint64_t thread_track = sequences_[2 * lane].track;
+  const std::uint64_t thread_track = scopes_of(lane).track;
   {
     auto* packet = add_packet();
     packet->set_trusted_packet_sequence_id(format::kDefinitionSequence);
@@ -299,14 +324,16 @@ pb::TracePacket* Writer::add_packet() {
 
 // The lane's sequence, begun if this is its first packet.
 Sequence& Writer::sequence(Lane lane, Track track, std::uint64_t ns) {
-  if (!has_head_) [[unlikely]] write_head(ns);
-  Sequence& sequence = sequences_[2 * lane + (track == Track::kActivities ? 1 : 0)];
-  if (!sequence.started) [[unlikely]] start_sequence(sequence, ns);
+  if (!has_head_) [[unlikely]]
+    write_head(ns);
+  Sequence& sequence = track == Track::kActivities ? activities_of(lane) : scopes_of(lane);
+  if (!sequence.started) [[unlikely]]
+    start_sequence(sequence, ns);
   return sequence;
 }
 
-// Goes on to that time; returns how far it is. Clocks never run backwards here: attribution gives a lane's spans in time
-// order, and a stray tick is held still.
+// Goes on to that time; returns how far it is. Clocks never run backwards here: attribution gives a
+// lane's spans in time order, and a stray tick is held still.
 std::uint64_t Writer::advance(Sequence& sequence, std::uint64_t ns) {
   const std::uint64_t at_ns = std::max(ns, sequence.last_ns);
   return at_ns - std::exchange(sequence.last_ns, at_ns);
@@ -320,12 +347,16 @@ pb::TracePacket* Writer::packet(Sequence& sequence, std::uint64_t ns) {
 }
 
 SliceEvent Writer::slice(Sequence& sequence, std::uint64_t ns, TrackEvent::Type type) {
-  if (packets_ != 0) [[unlikely]] gather();
-  if (used_ + SliceEvent::kMaxBytes > block_.size()) [[unlikely]] flush();
+  if (packets_ != 0) [[unlikely]]
+    gather();
+  if (used_ + SliceEvent::kMaxBytes > block_.size()) [[unlikely]]
+    flush();
   return {block_.data() + used_, advance(sequence, ns), sequence.id, type};
 }
 
-void Writer::slice_done(SliceEvent& slice) { used_ = static_cast<std::size_t>(slice.finish() - block_.data()); }
+void Writer::slice_done(SliceEvent& slice) {
+  used_ = static_cast<std::size_t>(slice.finish() - block_.data());
+}
 
 // Takes what protozero has written into the block.
 void Writer::gather() {
@@ -357,18 +388,21 @@ pb::InternedData& Writer::interned(pb::InternedData*& data, Sequence& sequence) 
   return *data;
 }
 
-std::uint32_t Writer::category_id(pb::InternedData*& data, Sequence& sequence, std::size_t category) {
+std::uint32_t Writer::category_id(pb::InternedData*& data, Sequence& sequence,
+                                  std::size_t category) {
   const auto [id, fresh] = sequence.categories.id(category);
   if (fresh) [[unlikely]] {
-    const std::string_view text = category == kStepCategory   ? "step"
-                                  : category == kLostCategory ? "lost"
-                                                              : phase_name(static_cast<Phase>(category));
+    const std::string_view text = category == kStepCategory ? "step"
+                                  : category == kLostCategory
+                                      ? "lost"
+                                      : phase_name(static_cast<Phase>(category));
     set_interned(interned(data, sequence).add_event_categories(), id, text);
   }
   return id;
 }
 
-std::uint32_t Writer::string_id(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text) {
+std::uint32_t Writer::string_id(pb::InternedData*& data, Sequence& sequence, std::size_t key,
+                                std::string_view text) {
   const auto [id, fresh] = sequence.strings.id(key);
   if (fresh) [[unlikely]] {
     auto* value = interned(data, sequence).add_debug_annotation_string_values();
@@ -378,13 +412,16 @@ std::uint32_t Writer::string_id(pb::InternedData*& data, Sequence& sequence, std
   return id;
 }
 
-std::uint32_t Writer::event_name(pb::InternedData*& data, Sequence& sequence, std::size_t key, std::string_view text) {
+std::uint32_t Writer::event_name(pb::InternedData*& data, Sequence& sequence, std::size_t key,
+                                 std::string_view text) {
   const auto [id, fresh] = sequence.event_names.id(key);
-  if (fresh) [[unlikely]] set_interned(interned(data, sequence).add_event_names(), id, text);
+  if (fresh) [[unlikely]]
+    set_interned(interned(data, sequence).add_event_names(), id, text);
   return id;
 }
 
-std::uint32_t Writer::event_name(pb::InternedData*& data, Sequence& sequence, const SpanBegin& span) {
+std::uint32_t Writer::event_name(pb::InternedData*& data, Sequence& sequence,
+                                 const SpanBegin& span) {
   if (span.name != kNoName) {
     const std::size_t key = kFixedNames + 2 * std::size_t{index(span.name)};
     return event_name(data, sequence, key, dictionary_.names[index(span.name)]);
@@ -410,7 +447,8 @@ void Writer::begin(Lane lane, const SpanBegin& span) {
   std::uint32_t path = 0;
   std::uint32_t cause = 0;
   if (span.layer != kNoLayer) {
-    path = string_id(data, sequence, kCauseCount + index(span.layer), dictionary_.layers[index(span.layer)].path);
+    path = string_id(data, sequence, kCauseCount + index(span.layer),
+                     dictionary_.layers[index(span.layer)].path);
   } else if (span.cause != Cause::kNone) {
     cause = string_id(data, sequence, static_cast<std::size_t>(span.cause), cause_text(span.cause));
   }
@@ -444,6 +482,9 @@ void Writer::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
 // ---- Steps, pauses, gaps ----
 
 void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
+  // Something of another lane may have come between a step's end and the pause, and begun the step
+  // that is not recorded.
+  end_partial_step(ns);
   if (on) {
     step_ = {.waiting = true, .open = false, .window = true, .lane = lane, .ns = ns, .index = step};
     begin_step();
@@ -457,6 +498,9 @@ void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
   event->set_type(TrackEvent::TYPE_INSTANT);
   event->set_track_uuid(format::kStepTrack);
   event->set_name_iid(name);
+  auto* annotation = event->add_debug_annotations();
+  annotation->set_name_iid(kWindow);
+  annotation->set_uint_value(step);
 }
 
 void Writer::begin_step() {
@@ -477,6 +521,16 @@ void Writer::begin_step() {
   }
 }
 
+void Writer::end_partial_step(std::uint64_t ns) {
+  if (!std::exchange(step_.open, false)) return;
+  auto* event = packet(sequence(step_.lane, Track::kScopes, ns), ns)->set_track_event();
+  event->set_type(TrackEvent::TYPE_SLICE_END);
+  event->set_track_uuid(format::kStepTrack);
+  auto* annotation = event->add_debug_annotations();
+  annotation->set_name_iid(kPartial);
+  annotation->set_bool_value(true);
+}
+
 void Writer::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   if (step_.waiting) begin_step();
   if (step_.open) {
@@ -487,7 +541,8 @@ void Writer::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
     annotation->set_name("step");
     annotation->set_uint_value(index);
   }
-  step_ = {.waiting = true, .open = false, .window = false, .lane = lane, .ns = ns, .index = index + 1};
+  step_ = {
+      .waiting = true, .open = false, .window = false, .lane = lane, .ns = ns, .index = index + 1};
 }
 
 void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
@@ -507,14 +562,7 @@ void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
 void Writer::close(const Health& health, std::uint64_t end_ns) {
   if (!has_head_) write_head(end_ns);
   define_new_layers(end_ns);
-  if (step_.open) {
-    auto* event = packet(sequence(step_.lane, Track::kScopes, end_ns), end_ns)->set_track_event();
-    event->set_type(TrackEvent::TYPE_SLICE_END);
-    event->set_track_uuid(format::kStepTrack);
-    auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kPartial);
-    annotation->set_bool_value(true);
-  }
+  end_partial_step(end_ns);
   auto* footer = definition_instant(end_ns, format::kRunTrack, format::kFooter);
   const auto number = [&](std::string_view name, std::uint64_t value) {
     auto* annotation = footer->add_debug_annotations();
@@ -544,7 +592,8 @@ void Writer::close(const Health& health, std::uint64_t end_ns) {
 
 }  // namespace
 
-std::unique_ptr<TraceWriter> TraceWriter::make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run) {
+std::unique_ptr<TraceWriter> TraceWriter::make(const Dictionary& dictionary, ByteSink& out,
+                                               const RunInfo& run) {
   return std::make_unique<Writer>(dictionary, out, run);
 }
 

@@ -1,5 +1,5 @@
-// Writes spans as a Perfetto trace, packet by packet, while the program runs. Whatever was flushed is a valid trace, so a
-// program that is killed leaves a file that opens.
+// Writes spans as a Perfetto trace, packet by packet, while the program runs. Whatever was flushed
+// is a valid trace, so a program that is killed leaves a file that opens.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,13 @@ namespace layertrace {
 class TraceWriter : public SpanSink {
  public:
   // The dictionary must hold, at each call, what the spans refer to.
-  static std::unique_ptr<TraceWriter> make(const Dictionary& dictionary, ByteSink& out, const RunInfo& run);
+  static std::unique_ptr<TraceWriter> make(const Dictionary& dictionary, ByteSink& out,
+                                           const RunInfo& run);
 
   // Hands everything encoded so far to the sink.
   virtual void flush() = 0;
-  // The closing record: with it, the trace is whole. `health` is what the spans themselves cannot tell.
+  // The closing record: with it, the trace is whole. `health` is what the spans themselves cannot
+  // tell.
   virtual void close(const Health& health, std::uint64_t end_ns) = 0;
 };
 

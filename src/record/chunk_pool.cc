@@ -75,13 +75,15 @@ void ChunkPool::give_back(Chunk* chunk) noexcept {
 }
 
 void ChunkPool::stock(std::size_t count) noexcept {
-  const std::size_t free = tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed);
+  const std::size_t free =
+      tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_relaxed);
   for (std::size_t i = free; i < count; ++i) {
     Chunk* chunk = allocate();
     if (chunk == nullptr) return;
     constexpr std::size_t kPageBytes = 4096;
     auto* bytes = reinterpret_cast<volatile char*>(chunk->records);
-    for (std::size_t offset = 0; offset < sizeof(chunk->records); offset += kPageBytes) bytes[offset] = 0;
+    constexpr std::size_t kBytes = sizeof(chunk->records);
+    for (std::size_t offset = 0; offset < kBytes; offset += kPageBytes) bytes[offset] = 0;
     give_back(chunk);
   }
 }

@@ -1,6 +1,7 @@
-// Memory for records, in chunks. A thread fills one chunk after another; the drain reads them in order and gives them
-// back. The pool bounds how many exist, so that recording cannot grow past its share of the memory cap, and hands them
-// out without a lock, so that a hook never waits for the drain.
+// Memory for records, in chunks. A thread fills one chunk after another; the drain reads them in
+// order and gives them back. The pool bounds how many exist, so that recording cannot grow past its
+// share of the memory cap, and hands them out without a lock, so that a hook never waits for the
+// drain.
 #pragma once
 
 #include <atomic>
@@ -15,8 +16,9 @@ namespace layertrace {
 struct Chunk {
   static constexpr std::uint32_t kCapacity = 2047;
 
-  std::atomic<std::uint32_t> committed{0};  // records that the reader may read; written by the owning thread only
-  std::atomic<Chunk*> next{nullptr};        // set once, when the owner went on to another chunk
+  std::atomic<std::uint32_t> committed{
+      0};  // records that the reader may read; written by the owning thread only
+  std::atomic<Chunk*> next{nullptr};  // set once, when the owner went on to another chunk
   Record records[kCapacity];
 };
 
@@ -34,7 +36,8 @@ class ChunkPool {
   // Gives a chunk back that nobody writes to any more.
   void give_back(Chunk* chunk) noexcept;
 
-  // Makes up to `count` free chunks ready, their pages touched, so that hooks meet warm memory. For the drain.
+  // Makes up to `count` free chunks ready, their pages touched, so that hooks meet warm memory. For
+  // the drain.
   void stock(std::size_t count) noexcept;
 
   // Frees the chunks that are not in use. When recording is over.
@@ -52,7 +55,8 @@ class ChunkPool {
 
   const std::size_t max_chunks_;
   const std::size_t mask_;
-  std::unique_ptr<Cell[]> cells_;  // a bounded queue; each cell's turn says whether it is to be filled or emptied
+  std::unique_ptr<Cell[]>
+      cells_;  // a bounded queue; each cell's turn says whether it is to be filled or emptied
   std::atomic<std::size_t> allocated_{0};
   alignas(64) std::atomic<std::size_t> head_{0};
   alignas(64) std::atomic<std::size_t> tail_{0};

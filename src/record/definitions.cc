@@ -1,5 +1,7 @@
 #include "record/definitions.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace layertrace {
@@ -15,10 +17,13 @@ void Definitions::add_parameter(std::uint64_t address, LayerId owner) {
   parameters_.push_back({address, owner});
 }
 
-void Definitions::copy_new(std::vector<LayerDef>& layers, std::vector<ParameterDef>& parameters) const {
+void Definitions::copy_new(std::vector<LayerDef>& layers,
+                           std::vector<ParameterDef>& parameters) const {
   const std::lock_guard lock(mutex_);
-  layers.insert(layers.end(), layers_.begin() + static_cast<std::ptrdiff_t>(layers.size()), layers_.end());
-  parameters.insert(parameters.end(), parameters_.begin() + static_cast<std::ptrdiff_t>(parameters.size()),
+  layers.insert(layers.end(), layers_.begin() + static_cast<std::ptrdiff_t>(layers.size()),
+                layers_.end());
+  parameters.insert(parameters.end(),
+                    parameters_.begin() + static_cast<std::ptrdiff_t>(parameters.size()),
                     parameters_.end());
 }
 
@@ -27,7 +32,13 @@ NameTable& NameTable::instance() {
   return *table;
 }
 
-NameTable::NameTable() { intern("(too many names)"); }
+NameTable::NameTable() {
+  intern("(too many names)");
+  // A forked child must not find the table locked, or half changed, by a thread that it does not
+  // have.
+  pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                 [] { instance().mutex_.unlock(); });
+}
 
 NameId NameTable::intern(std::string_view name) {
   const std::lock_guard lock(mutex_);
@@ -50,7 +61,8 @@ std::size_t NameTable::size() const {
 
 void NameTable::copy_new(std::vector<std::string>& known) const {
   const std::lock_guard lock(mutex_);
-  known.insert(known.end(), names_.begin() + static_cast<std::ptrdiff_t>(known.size()), names_.end());
+  known.insert(known.end(), names_.begin() + static_cast<std::ptrdiff_t>(known.size()),
+               names_.end());
 }
 
 }  // namespace layertrace

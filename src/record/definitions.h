@@ -1,6 +1,6 @@
-// What the ids in records stand for: the layers and parameters of the models of one session, and the names of operators,
-// autograd nodes and regions. Defined on slow paths under a mutex, always before the first record that uses the id, and
-// read by the drain after it has seen that record.
+// What the ids in records stand for: the layers and parameters of the models of one session, and
+// the names of operators, autograd nodes and regions. Defined on slow paths under a mutex, always
+// before the first record that uses the id, and read by the drain after it has seen that record.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ class Definitions {
   std::vector<ParameterDef> parameters_;
 };
 
-// Names outlive sessions, since threads cache their ids. There is one table per process, and it is bounded: a program
-// that makes up names without end gets "(too many names)" for the later ones.
+// Names outlive sessions, since threads cache their ids. There is one table per process, and it is
+// bounded: a program that makes up names without end gets "(too many names)" for the later ones.
 class NameTable {
  public:
   static constexpr std::size_t kMaxNames = 1 << 16;

@@ -10,12 +10,16 @@ void Drain::add(std::shared_ptr<ThreadBuffer> buffer) {
   Source source;
   source.buffer = std::move(buffer);
   source.lane = next_lane_++;
-  consumer_.open_lane(source.lane, source.buffer->key(), source.buffer->tid(), source.buffer->name());
+  consumer_.open_lane(source.lane, source.buffer->key(), source.buffer->tid(),
+                      source.buffer->name());
   sources_.push_back(std::move(source));
 }
 
 std::uint64_t Drain::pump() {
-  for (Source& source : sources_) source.limit = source.buffer->committed();
+  for (Source& source : sources_) {
+    source.limit = source.buffer->committed();
+    source.counted = true;
+  }
   consumer_.refresh();
   for (Source& source : sources_) index_new(source);
 
@@ -55,7 +59,9 @@ void Drain::index_new(Source& source) {
   source.buffer->unread(source.spans);
   std::uint64_t position = source.buffer->consumed();
   for (const auto span : source.spans) {
-    const std::uint64_t known = source.indexed > position ? std::min<std::uint64_t>(source.indexed - position, span.size()) : 0;
+    const std::uint64_t known =
+        source.indexed > position ? std::min<std::uint64_t>(source.indexed - position, span.size())
+                                  : 0;
     if (known < span.size()) consumer_.index(source.lane, span.subspan(known));
     position += span.size();
   }
@@ -69,8 +75,9 @@ void Drain::resolve_run(Source& source, std::uint64_t until_ticks) {
     std::size_t count = span.size();
     if (span.back().ticks > until_ticks) {
       // At least one record, so that the merge always goes on.
-      const auto due = std::upper_bound(span.begin() + 1, span.end(), until_ticks,
-                                        [](std::uint64_t ticks, const Record& r) { return ticks < r.ticks; });
+      const auto due =
+          std::upper_bound(span.begin() + 1, span.end(), until_ticks,
+                           [](std::uint64_t ticks, const Record& r) { return ticks < r.ticks; });
       count = static_cast<std::size_t>(due - span.begin());
     }
     const auto run = span.first(count);
@@ -96,13 +103,17 @@ void Drain::tally(Source& source, std::span<const Record> records) noexcept {
     }
   }
   source.last_ticks = records.back().ticks;
+  last_ticks_ = std::max(last_ticks_, source.last_ticks);
 }
 
 void Drain::release_retired() {
   std::erase_if(sources_, [this](Source& source) {
     const ThreadBuffer& buffer = *source.buffer;
-    if (!buffer.retired() || buffer.committed() != buffer.consumed()) return false;
-    mark_open_gap(source, source.last_ticks);
+    // One that came after the first count stays: records of others from before it are yet to be
+    // resolved.
+    if (!source.counted || !buffer.retired() || buffer.committed() != buffer.consumed())
+      return false;
+    mark_open_gap(source, source.last_ticks != 0 ? source.last_ticks : last_ticks_);
     dropped_by_retired_ += buffer.dropped();
     consumer_.close_lane(source.lane);
     return true;

@@ -1,9 +1,10 @@
 // Reads all threads' records in an order that attribution can trust.
 //
-// A backward node may run on one thread while the forward scope that made it is in another thread's buffer. Taking the
-// buffers one after the other could show the node before the scope. So each pump takes stock of every buffer twice: what
-// was committed at the first count may be resolved; everything up to the second count is indexed before that. A record
-// that happened before one of the first count is then within the second. What is resolved is merged by time.
+// A backward node may run on one thread while the forward scope that made it is in another thread's
+// buffer. Taking the buffers one after the other could show the node before the scope. So each pump
+// takes stock of every buffer twice: what was committed at the first count may be resolved;
+// everything up to the second count is indexed before that. A record that happened before one of
+// the first count is then within the second. What is resolved is merged by time.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,15 @@ using Lane = std::uint32_t;
 class RecordConsumer {
  public:
   virtual ~RecordConsumer() = default;
-  // All that may be resolved now has been counted: the time to fetch definitions and add() threads that were born since.
+  // All that may be resolved now has been counted: the time to fetch definitions and add() threads
+  // that were born since.
   virtual void refresh() = 0;
-  virtual void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) = 0;
+  virtual void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid,
+                         const std::string& name) = 0;
   // The lane's thread has ended and all its records were resolved.
   virtual void close_lane(Lane lane) = 0;
-  // Called once, in the lane's order, for every record, before any record that it may explain is resolved.
+  // Called once, in the lane's order, for every record, before any record that it may explain is
+  // resolved.
   virtual void index(Lane lane, std::span<const Record> records) = 0;
   // Called once for every record, in the lane's order, lanes merged by time.
   virtual void resolve(Lane lane, std::span<const Record> records) = 0;
@@ -39,10 +43,12 @@ class Drain {
 
   void add(std::shared_ptr<ThreadBuffer> buffer);
 
-  // Reads what there is; returns the number of records resolved. Buffers of ended threads are let go once empty.
+  // Reads what there is; returns the number of records resolved. Buffers of ended threads are let
+  // go once empty.
   std::uint64_t pump();
 
-  // At the end: tells of what was dropped after a lane's last record, as lost just before this time.
+  // At the end: tells of what was dropped after a lane's last record, as lost just before this
+  // time.
   void mark_open_gaps(std::uint64_t now_ticks);
 
   std::uint64_t recorded() const noexcept { return recorded_; }
@@ -54,6 +60,7 @@ class Drain {
     Lane lane = 0;
     std::uint64_t indexed = 0;
     std::uint64_t limit = 0;  // the first count
+    bool counted = false;     // there was one
     std::vector<std::span<const Record>> spans;
     std::size_t span = 0;
     std::size_t offset = 0;
@@ -71,6 +78,7 @@ class Drain {
   RecordConsumer& consumer_;
   std::vector<Source> sources_;
   Lane next_lane_ = 0;
+  std::uint64_t last_ticks_ = 0;
   std::uint64_t recorded_ = 0;
   std::uint64_t dropped_by_retired_ = 0;
 };

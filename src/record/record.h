@@ -1,5 +1,6 @@
-// The one record that hooks write: 32 bytes, fixed, trivially copyable. Begin and end of a thing are two records of the
-// same thread, properly nested, so that writing needs no look-up and reading needs no search.
+// The one record that hooks write: 32 bytes, fixed, trivially copyable. Begin and end of a thing
+// are two records of the same thread, properly nested, so that writing needs no look-up and reading
+// needs no search.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,13 @@ enum class RecordKind : std::uint8_t {
   kGap,     // value: how many records of this thread were dropped just before
 };
 
-inline constexpr std::uint8_t kThrown = 1;       // on an end: left by an exception
-inline constexpr std::uint8_t kOpComposite = 1;  // on kOpBegin: has no kernel of its own, only calls other operators
-inline constexpr std::uint8_t kAccumulates = 1;  // on kNodeBegin: value is the parameter's address, not a NodeRef
-inline constexpr std::uint8_t kEngineRoot = 2;   // on kNodeBegin: the node with which autograd starts a pass
+inline constexpr std::uint8_t kThrown = 1;  // on an end: left by an exception
+inline constexpr std::uint8_t kOpComposite =
+    1;  // on kOpBegin: has no kernel of its own, only calls other operators
+inline constexpr std::uint8_t kAccumulates =
+    1;  // on kNodeBegin: value is the parameter's address, not a NodeRef
+inline constexpr std::uint8_t kEngineRoot =
+    2;  // on kNodeBegin: the node with which autograd starts a pass
 inline constexpr std::uint8_t kNoPhase = 0xff;
 
 struct Record {
@@ -36,17 +40,19 @@ struct Record {
   std::uint32_t id;
   RecordKind kind;
   std::uint8_t flags;
-  std::uint16_t window;  // on begins: the stretch of recording, so that what another stretch left open is not met again
+  std::uint16_t window;  // on begins: the stretch of recording, so that what another stretch left
+                         // open is not met again
 };
 static_assert(sizeof(Record) == 32 && std::is_trivially_copyable_v<Record>);
 
 constexpr bool is_begin(RecordKind kind) noexcept {
-  return kind == RecordKind::kScopeBegin || kind == RecordKind::kRegionBegin || kind == RecordKind::kNodeBegin ||
-         kind == RecordKind::kOpBegin;
+  return kind == RecordKind::kScopeBegin || kind == RecordKind::kRegionBegin ||
+         kind == RecordKind::kNodeBegin || kind == RecordKind::kOpBegin;
 }
 
-// Names an autograd node by what autograd itself keeps: its number, and the thread whose counter gave it. 2⁴⁰ nodes and
-// 2²⁴ threads fit; a node beyond them is packed as kUnknownNode and reported as unattributed rather than misplaced.
+// Names an autograd node by what autograd itself keeps: its number, and the thread whose counter
+// gave it. 2⁴⁰ nodes and 2²⁴ threads fit; a node beyond them is packed as kUnknownNode and reported
+// as unattributed rather than misplaced.
 struct NodeRef {
   std::uint64_t sequence = 0;
   std::uint64_t thread = 0;
@@ -55,9 +61,12 @@ struct NodeRef {
 inline constexpr std::uint64_t kUnknownNode = ~std::uint64_t{0};
 
 constexpr std::uint64_t pack(NodeRef node) noexcept {
-  if (node.sequence >= (std::uint64_t{1} << 40) || node.thread >= (std::uint64_t{1} << 24)) return kUnknownNode;
+  if (node.sequence >= (std::uint64_t{1} << 40) || node.thread >= (std::uint64_t{1} << 24))
+    return kUnknownNode;
   return node.sequence << 24 | node.thread;
 }
-constexpr NodeRef unpack_node(std::uint64_t value) noexcept { return {value >> 24, value & 0xffffffU}; }
+constexpr NodeRef unpack_node(std::uint64_t value) noexcept {
+  return {value >> 24, value & 0xffffffU};
+}
 
 }  // namespace layertrace

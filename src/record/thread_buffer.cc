@@ -17,8 +17,9 @@ ThreadBuffer::~ThreadBuffer() {
   }
 }
 
-bool ThreadBuffer::begin_slow(const Record& record) noexcept {
-  // A begin needs its own place, its end's, those of all open ends, the reserve for marks, and one for the gap's mark.
+bool ThreadBuffer::begin_slow(Record record) noexcept {
+  // A begin needs its own place, its end's, those of all open ends, the reserve for marks, and one
+  // for the gap's mark.
   constexpr std::uint32_t kRoom = 3 + kMarkReserve;
   if (!has_room(kRoom) && !next_chunk(kRoom)) {
     count_dropped(2);
@@ -30,7 +31,7 @@ bool ThreadBuffer::begin_slow(const Record& record) noexcept {
   return true;
 }
 
-bool ThreadBuffer::mark_slow(const Record& record) noexcept {
+bool ThreadBuffer::mark_slow(Record record) noexcept {
   if (has_room(2) || next_chunk(2)) {
     mark_gap(record.ticks);
   } else if (!has_room(1)) {

@@ -1,8 +1,9 @@
-// One thread's records. The owning thread appends without a lock and without waiting; one reader (the drain) follows
-// behind. Nothing is lost unseen: a record that finds no room is counted, and the place of the loss is marked.
+// One thread's records. The owning thread appends without a lock and without waiting; one reader
+// (the drain) follows behind. Nothing is lost unseen: a record that finds no room is counted, and
+// the place of the loss is marked.
 //
-// Nesting survives loss: a begin is taken only where its end is sure to fit too, so whatever was opened in a buffer is
-// also closed there.
+// Nesting survives loss: a begin is taken only where its end is sure to fit too, so whatever was
+// opened in a buffer is also closed there.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class ThreadBuffer {
 
   // ---- The owning thread ----
 
-  // Appends a begin and sets room aside for its end. False: neither will fit, and both have been counted as dropped;
-  // do not call end().
+  // Appends a begin and sets room aside for its end. False: neither will fit, and both have been
+  // counted as dropped; do not call end().
   bool begin(const Record& record) noexcept {
     if (position_ + open_ + 2 + kMarkReserve <= limit_) [[likely]] {
       ++open_;
@@ -63,7 +64,8 @@ class ThreadBuffer {
   // How many records were committed so far, since the buffer's birth.
   std::uint64_t committed() const noexcept;
 
-  // The records from the first unread one on, in order, up to `committed()` now. Valid until consume().
+  // The records from the first unread one on, in order, up to `committed()` now. Valid until
+  // consume().
   void unread(std::vector<std::span<const Record>>& spans) const;
 
   // Marks `count` of the unread records as read and gives full chunks back.
@@ -84,16 +86,21 @@ class ThreadBuffer {
     chunk_->records[position_] = record;
     chunk_->committed.store(++position_, std::memory_order_release);
   }
-  bool begin_slow(const Record& record) noexcept;
-  bool mark_slow(const Record& record) noexcept;
-  bool has_room(std::uint32_t room) const noexcept { return position_ + open_ + room <= Chunk::kCapacity; }
+  // By value: a record whose address is taken is built in memory first, and reading it back waits
+  // for that.
+  bool begin_slow(Record record) noexcept;
+  bool mark_slow(Record record) noexcept;
+  bool has_room(std::uint32_t room) const noexcept {
+    return position_ + open_ + room <= Chunk::kCapacity;
+  }
   bool next_chunk(std::uint32_t room) noexcept;
   void count_dropped(std::uint64_t records) noexcept;
   void mark_gap(std::uint64_t ticks) noexcept;
 
   Chunk* chunk_ = nullptr;
   std::uint32_t position_ = Chunk::kCapacity;
-  std::uint32_t limit_ = Chunk::kCapacity;  // 0 while a gap waits for its mark: then all go the slow way
+  std::uint32_t limit_ =
+      Chunk::kCapacity;  // 0 while a gap waits for its mark: then all go the slow way
   std::uint32_t open_ = 0;
   std::uint64_t dropped_since_mark_ = 0;
   ChunkPool& pool_;

@@ -163,6 +163,7 @@ class NodeMaker {
 std::vector<Node> make_nodes(const Profile& profile, const std::vector<int>& roots, bool fold,
                              SortKey sort) {
   std::vector<std::vector<int>> siblings;
+  siblings.reserve(roots.size());
   for (const int root : roots) siblings.push_back({root});
   return NodeMaker(profile, fold, sort).make(siblings);
 }

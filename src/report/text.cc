@@ -39,8 +39,8 @@ constexpr Range kWide[] = {
     {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
     {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff}, {0x20000, 0x3fffd}};
 
-template <std::size_t N>
-bool in(const Range (&ranges)[N], char32_t c) {
+template <std::size_t kCount>
+bool in(const Range (&ranges)[kCount], char32_t c) {
   return std::any_of(std::begin(ranges), std::end(ranges),
                      [c](const Range& r) { return r.first <= c && c <= r.last; });
 }

@@ -124,7 +124,7 @@ class TreeWriter {
   }
 
   std::string name_text(const Node& node) const {
-    const std::string first = clean(node.first_name, options_.ascii);
+    std::string first = clean(node.first_name, options_.ascii);
     if (node.blocks == 1) return first;
     return fmt::format("{}{}{}", first, glyphs_.dash, clean(node.last_name, options_.ascii));
   }
@@ -179,7 +179,7 @@ class TreeWriter {
   }
 
   std::string outside_text(const PhaseStats& phase) const {
-    const std::string time = time_and_share(phase.host_ns.mean, style_);
+    std::string time = time_and_share(phase.host_ns.mean, style_);
     if (!style_.ops || phase.activities.mean == 0) return time;
     const std::string count = format_count(phase.activities.mean);
     return fmt::format("{}  {} {}", time, count, count == "1" ? "activity" : "activities");

@@ -3,7 +3,8 @@
 
 namespace layertrace {
 
-// One module scope, entry and exit, in nanoseconds: the best of a few short rounds into memory of its own.
+// One module scope, entry and exit, in nanoseconds: the best of a few short rounds into memory of
+// its own.
 double measure_scope_cost();
 
 }  // namespace layertrace

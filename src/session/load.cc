@@ -38,7 +38,9 @@ class Counter final : public SpanSink {
   }
   void end(Lane /*lane*/, Track /*track*/, std::uint64_t /*end_ns*/, EndedBy /*by*/) override {}
   void window(Lane /*lane*/, std::uint64_t /*ns*/, bool /*on*/, std::uint64_t /*step*/) override {}
-  void step(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*index*/) override { ++info_.steps; }
+  void step(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*index*/) override {
+    ++info_.steps;
+  }
   void gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) override {}
 
  private:

@@ -5,8 +5,8 @@
 
 namespace layertrace {
 
-Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run, TickScale scale,
-                   std::size_t max_intervals)
+Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run,
+                   TickScale scale, std::size_t max_intervals)
     : recording_(std::move(recording)),
       run_(run),
       scale_(scale),
@@ -71,11 +71,14 @@ void Pipeline::Intake::refresh() {
   NameTable::instance().copy_new(p.dictionary_.names);
 }
 
-void Pipeline::Intake::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) {
+void Pipeline::Intake::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid,
+                                 const std::string& name) {
   pipeline_.resolver_.open_lane(lane, key, tid, name);
 }
 void Pipeline::Intake::close_lane(Lane lane) { pipeline_.resolver_.close_lane(lane); }
-void Pipeline::Intake::index(Lane lane, std::span<const Record> records) { pipeline_.resolver_.index(lane, records); }
+void Pipeline::Intake::index(Lane lane, std::span<const Record> records) {
+  pipeline_.resolver_.index(lane, records);
+}
 
 void Pipeline::Intake::resolve(Lane lane, std::span<const Record> records) {
   for (const Record& record : records) {

@@ -1,5 +1,5 @@
-// From records to results: drain → attribution → {profile, trace}. Runs on the writer thread; knows no session, no clock
-// and no framework, so that a test or a benchmark can run it by hand.
+// From records to results: drain → attribution → {profile, trace}. Runs on the writer thread; knows
+// no session, no clock and no framework, so that a test or a benchmark can run it by hand.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class Pipeline {
   // Takes in what was recorded since the last call and writes it. Returns the number of records.
   std::uint64_t pump();
 
-  // The end: closes what is open and gives the profile. `health` brings what the records cannot tell.
+  // The end: closes what is open and gives the profile. `health` brings what the records cannot
+  // tell.
   Profile finish(std::uint64_t now_ticks, const Health& health);
 
  private:
@@ -49,12 +50,14 @@ class Pipeline {
     SpanSink& second_;
   };
 
-  // Stands before the resolver: fetches definitions and new threads in time, and counts what recording cost.
+  // Stands before the resolver: fetches definitions and new threads in time, and counts what
+  // recording cost.
   class Intake final : public RecordConsumer {
    public:
     explicit Intake(Pipeline& pipeline) : pipeline_(pipeline) {}
     void refresh() override;
-    void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) override;
+    void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid,
+                   const std::string& name) override;
     void close_lane(Lane lane) override;
     void index(Lane lane, std::span<const Record> records) override;
     void resolve(Lane lane, std::span<const Record> records) override;

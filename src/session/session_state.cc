@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "base/host_info.h"
@@ -19,8 +20,9 @@
 namespace layertrace {
 namespace {
 
-// How the memory cap is shared out: half for records on their way, an eighth each for remembering forward calls and for
-// what a full disk refuses; the rest is for the writer's and the profile's own needs.
+// How the memory cap is shared out: half for records on their way, an eighth each for remembering
+// forward calls and for what a full disk refuses; the rest is for the writer's and the profile's
+// own needs.
 std::size_t max_chunks(std::size_t cap) { return cap / 2 / sizeof(Chunk); }
 std::size_t max_intervals(std::size_t cap) { return cap / 8 / sizeof(Intervals::Interval); }
 std::size_t max_kept_bytes(std::size_t cap) { return cap / 8; }
@@ -45,20 +47,24 @@ Active& active() {
 std::uint64_t thread_cpu_ns() noexcept {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 Error already_active(const std::string& output) {
-  return {"cannot start a session", "one is already active" + (output.empty() ? "" : " (it writes " + output + ")"),
+  return {"cannot start a session",
+          "one is already active" + (output.empty() ? "" : " (it writes " + output + ")"),
           "Stop it before you start another"};
 }
 
 }  // namespace
 
-Result<std::shared_ptr<SessionState>> SessionState::start(Options options, std::unique_ptr<CaptureHooks> hooks,
-                                                          const std::function<void(Recording&)>& define) {
+Result<std::shared_ptr<SessionState>> SessionState::start(
+    Options options, std::unique_ptr<CaptureHooks> hooks,
+    const std::function<void(Recording&)>& define) {
   if (options.memory_cap_bytes < kSmallestCap) {
-    return Error{"cannot start a session", "memory_cap_bytes is below 1 MiB", "Give it at least 1 MiB"};
+    return Error{"cannot start a session", "memory_cap_bytes is below 1 MiB",
+                 "Give it at least 1 MiB"};
   }
   Active& current = active();
   const std::lock_guard lock(current.mutex);
@@ -70,10 +76,11 @@ Result<std::shared_ptr<SessionState>> SessionState::start(Options options, std::
 
   std::shared_ptr<SessionState> session(
       new SessionState(std::move(options), std::move(hooks), std::move(*output)));
-  define(*session->recording_);
-  session->scope_cost_ns_ = measure_scope_cost();
-  session->op_cost_ns_ = session->options_.ops ? session->hooks_->measure_op_cost() : 0;
-  session->start_writer();
+  if (auto prepared = session->prepare(define); !prepared) {
+    session->stopped_ = true;  // it never began
+    session->output_->discard();
+    return prepared.error();
+  }
 
   static const bool kHandlersInstalled = [] {
     std::atexit([] { SessionState::stop_active(); });
@@ -91,11 +98,24 @@ Result<std::shared_ptr<SessionState>> SessionState::start(Options options, std::
   return session;
 }
 
-SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks, std::unique_ptr<OutputFile> output)
+Result<void> SessionState::prepare(const std::function<void(Recording&)>& define) {
+  try {
+    define(*recording_);
+    scope_cost_ns_ = measure_scope_cost();
+    op_cost_ns_ = options_.ops ? hooks_->measure_op_cost() : 0;
+  } catch (const std::exception& error) {
+    return Error{"cannot start a session", error.what(), ""};
+  }
+  return start_writer();
+}
+
+SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
+                           std::unique_ptr<OutputFile> output)
     : options_(std::move(options)),
       hooks_(std::move(hooks)),
       output_(std::move(output)),
-      recording_(std::make_shared<Recording>(max_chunks(options_.memory_cap_bytes), hooks_->thread_key())),
+      recording_(
+          std::make_shared<Recording>(max_chunks(options_.memory_cap_bytes), hooks_->thread_key())),
       pid_(getpid()) {
   RunInfo run;
   describe_host(run);
@@ -114,7 +134,8 @@ SessionState::~SessionState() {
 
 bool SessionState::is_ours() const noexcept { return getpid() == pid_; }
 
-// In a forked child the mutex may be locked for ever by a thread that is not there: each asks whose it is first.
+// In a forked child the mutex may be locked for ever by a thread that is not there: each asks whose
+// it is first.
 
 bool SessionState::recording() const noexcept {
   if (!is_ours()) return false;
@@ -147,19 +168,22 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
   if (mode == StepMode::kIdle) hooks_->disable();
 }
 
-// The program's signals are for its own threads: one that it waits for, blocked everywhere, must not end it through ours.
-void SessionState::start_writer() {
+// The program's signals are for its own threads: one that it waits for, blocked everywhere, must
+// not end it through ours.
+Result<void> SessionState::start_writer() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  Result<void> result;
   try {
     writer_ = std::make_unique<std::thread>([this] { run_writer(); });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
+  } catch (const std::system_error& error) {
+    result = Error{"cannot start a session", "no thread for its writer: " + error.code().message(),
+                   "Raise the limit on threads, or start fewer of them"};
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return result;
 }
 
 void SessionState::run_writer() noexcept {
@@ -218,7 +242,8 @@ Result<Profile> SessionState::stop() {
   writer_->join();
   writer_.reset();
   if (broken_.load()) {
-    return Error{"cannot finish the recording", "the writer ran out of memory", "Record fewer steps at a time"};
+    return Error{"cannot finish the recording", "the writer ran out of memory",
+                 "Record fewer steps at a time"};
   }
   profile_ = pipeline_->finish(now, closing_health());
   pipeline_.reset();
@@ -238,20 +263,24 @@ Result<Profile> SessionState::stop() {
 
 Result<Profile> SessionState::profile() const {
   if (!is_ours()) {
-    return Error{"cannot give a profile", "the session belongs to the process that forked this one", ""};
+    return Error{"cannot give a profile", "the session belongs to the process that forked this one",
+                 ""};
   }
   const std::lock_guard lock(mutex_);
-  if (!profile_) return Error{"cannot give a profile", "the session is still recording", "Call stop() first"};
+  if (!profile_)
+    return Error{"cannot give a profile", "the session is still recording", "Call stop() first"};
   return *profile_;
 }
 
 Result<void> SessionState::save(const std::string& path) const {
   if (!is_ours()) {
-    return Error{"cannot save the trace to " + path, "the session belongs to the process that forked this one", ""};
+    return Error{"cannot save the trace to " + path,
+                 "the session belongs to the process that forked this one", ""};
   }
   const std::lock_guard lock(mutex_);
   if (!stopped_) {
-    return Error{"cannot save the trace to " + path, "the session is still recording", "Call stop() first"};
+    return Error{"cannot save the trace to " + path, "the session is still recording",
+                 "Call stop() first"};
   }
   return output_->copy_to(path);
 }
@@ -274,10 +303,14 @@ void SessionState::forget_active_after_fork() noexcept {
   Active& current = active();
   std::construct_at(&current.mutex);
   if (auto session = current.session.lock()) {
-    // The file is the parent's. All else may have been caught in mid-change by the fork, so it is never touched again:
-    // the hooks stay and find that nothing is recorded, and the session is not destroyed.
+    // The file is the parent's. All else may have been caught in mid-change by the fork, so it is
+    // never touched again: the hooks stay and find that nothing is recorded, and the session is not
+    // destroyed.
     session->output_->abandon();
-    static_cast<void>(new std::shared_ptr<SessionState>(std::move(session)));
+    try {
+      static_cast<void>(new std::shared_ptr<SessionState>(std::move(session)));
+    } catch (...) {  // no memory at all: the child will not get far
+    }
   }
   current.session.reset();
 }

@@ -1,5 +1,5 @@
-// The life of one session: recording on and off by schedule, the writer thread, the end. Knows no framework; the hooks
-// and the model's layers are handed in.
+// The life of one session: recording on and off by schedule, the writer thread, the end. Knows no
+// framework; the hooks and the model's layers are handed in.
 #pragma once
 
 #include <sys/types.h>
@@ -26,9 +26,10 @@ namespace layertrace {
 
 class SessionState {
  public:
-  // Makes the session the active one and begins with its schedule. `define` adds the model's layers and parameters to
-  // the recording before the first record.
-  static Result<std::shared_ptr<SessionState>> start(Options options, std::unique_ptr<CaptureHooks> hooks,
+  // Makes the session the active one and begins with its schedule. `define` adds the model's layers
+  // and parameters to the recording before the first record.
+  static Result<std::shared_ptr<SessionState>> start(Options options,
+                                                     std::unique_ptr<CaptureHooks> hooks,
                                                      const std::function<void(Recording&)>& define);
   ~SessionState();
   SessionState(const SessionState&) = delete;  // hooks and the writer thread refer to it
@@ -40,16 +41,19 @@ class SessionState {
   Result<void> save(const std::string& path) const;
   bool recording() const noexcept;
 
-  // What a process does at its end, wherever that is: stops the active session, if there is one and it is this process's.
+  // What a process does at its end, wherever that is: stops the active session, if there is one and
+  // it is this process's.
   static void stop_active() noexcept;
 
  private:
-  SessionState(Options options, std::unique_ptr<CaptureHooks> hooks, std::unique_ptr<OutputFile> output);
+  SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
+               std::unique_ptr<OutputFile> output);
 
   static void forget_active_after_fork() noexcept;
   bool is_ours() const noexcept;
   void enter_mode(StepMode mode, std::uint64_t step) noexcept;
-  void start_writer();
+  Result<void> prepare(const std::function<void(Recording&)>& define);
+  Result<void> start_writer();
   void run_writer() noexcept;
   Health closing_health() const;
 

@@ -13,14 +13,20 @@ import subprocess
 
 # Parts of a forward that are only called from inside one.
 INTERNAL = {"forward_helper"}
-FORWARD = re.compile(r"torch::nn::(?P<owner>\w+Impl(?:<.*>)?)::(?P<method>forward\w*)\((?P<params>.*)\)$")
+FORWARD = re.compile(
+    r"torch::nn::(?P<owner>\w+Impl(?:<.*>)?)::(?P<method>forward\w*)\((?P<params>.*)\)$"
+)
 
 
 def symbols(nm, library):
     """Pairs of mangled and demangled names of the library's functions."""
+
     def names(*flags):
         out = subprocess.run(
-            [nm, "-D", "-p", "--defined-only", *flags, str(library)], check=True, capture_output=True, text=True
+            [nm, "-D", "-p", "--defined-only", *flags, str(library)],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         return [line.split(" ", 2)[1:] for line in out.splitlines()]
 
@@ -33,7 +39,7 @@ def split_parameters(text):
     """Splits at the commas that are in no bracket."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
-        depth += c in "<(" 
+        depth += c in "<("
         depth -= c in ">)"
         if c == "," and depth == 0:
             parts.append(text[start:i].strip())
@@ -48,7 +54,9 @@ def wrapper(mangled, demangled):
         return None
     types = split_parameters(match["params"])
     parameters = ", ".join(f"{t} a{i}" for i, t in enumerate(types))
-    arguments = ", ".join(f"a{i}" if t.endswith("&") else f"std::move(a{i})" for i, t in enumerate(types))
+    arguments = ", ".join(
+        f"a{i}" if t.endswith("&") else f"std::move(a{i})" for i, t in enumerate(types)
+    )
     owner, method = match["owner"], match["method"]
     prefix = "template <> " if "<" in owner else ""
     template_arguments = ", ".join(["Result", owner, *types])
@@ -70,7 +78,9 @@ def main():
     args = parser.parse_args()
     wrappers = sorted(filter(None, (wrapper(*pair) for pair in symbols(args.nm, args.library))))
     if len(wrappers) < 50:
-        raise SystemExit(f"{args.library} exports only {len(wrappers)} forward functions: is it libtorch_cpu.so?")
+        raise SystemExit(
+            f"{args.library} exports only {len(wrappers)} forward functions: is it libtorch_cpu.so?"
+        )
     text = f"// {len(wrappers)} forward functions that {args.library.name} exports; made by generate_layers.py.\n\n"
     text += "\n".join(wrappers)
     args.output.parent.mkdir(parents=True, exist_ok=True)

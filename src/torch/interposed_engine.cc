@@ -1,7 +1,7 @@
-// Autograd's engine. A node's work is more than its record: the sums of bias gradients and the additions that join
-// gradients run around it, inside `Engine::evaluate_function`. That function and `Engine::execute` are exported and called
-// through the lookup table (seen in 2.15), so both can be stood in for; nothing has to be registered with PyTorch, and no
-// tensor is wrapped.
+// Autograd's engine. A node's work is more than its record: the sums of bias gradients and the
+// additions that join gradients run around it, inside `Engine::evaluate_function`. That function
+// and `Engine::execute` are exported and called through the lookup table (seen in 2.15), so both
+// can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped.
 #include <torch/csrc/autograd/engine.h>
 
 #include <dlfcn.h>
@@ -20,20 +20,24 @@ namespace layertrace {
 namespace {
 
 constexpr const char* kEvaluate =
-    "_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeERNS0_11InputBufferERKS2_"
+    "_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeERNS0_"
+    "11InputBufferERKS2_"
     "INS0_10ReadyQueueEE";
 constexpr const char* kExecute =
-    "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_";
+    "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_"
+    "EEbbbS7_";
 
 class NodeScope {
  public:
   explicit NodeScope(const torch::autograd::Node* node) noexcept {
-    if (detail::recording.load(std::memory_order_relaxed) != 0 && node != nullptr && engine_is_followed()) [[unlikely]] {
+    if (detail::recording.load(std::memory_order_relaxed) != 0 && node != nullptr &&
+        engine_is_followed()) [[unlikely]] {
       enter(*node);
     }
   }
   ~NodeScope() {
-    if (entry_.depth != 0) [[unlikely]] detail::leave(entry_);
+    if (entry_.depth != 0) [[unlikely]]
+      detail::leave(entry_);
   }
   NodeScope(const NodeScope&) = delete;  // it stands for a stretch of one thread's stack
   NodeScope& operator=(const NodeScope&) = delete;
@@ -55,22 +59,27 @@ std::atomic<bool> follow_engine{true};
 }  // namespace
 
 bool engine_is_interposed() {
-  // Whoever comes first in the process's lookup order is called; with layertrace linked after LibTorch that is not us.
+  // Whoever comes first in the process's lookup order is called; with layertrace linked after
+  // LibTorch that is not us.
   Dl_info found{};
   Dl_info ours{};
   void* first = dlsym(RTLD_DEFAULT, kEvaluate);
   return first != nullptr && dladdr(first, &found) != 0 &&
-         dladdr(reinterpret_cast<const void*>(&engine_is_interposed), &ours) != 0 && found.dli_fbase == ours.dli_fbase;
+         dladdr(reinterpret_cast<const void*>(&engine_is_interposed), &ours) != 0 &&
+         found.dli_fbase == ours.dli_fbase;
 }
 
 bool engine_is_followed() noexcept { return follow_engine.load(std::memory_order_relaxed); }
-void set_engine_followed(bool followed) noexcept { follow_engine.store(followed, std::memory_order_relaxed); }
+void set_engine_followed(bool followed) noexcept {
+  follow_engine.store(followed, std::memory_order_relaxed);
+}
 
 }  // namespace layertrace
 
 namespace torch::autograd {
 
-void Engine::evaluate_function(std::shared_ptr<GraphTask>& graph_task, Node* func, InputBuffer& inputs,
+void Engine::evaluate_function(std::shared_ptr<GraphTask>& graph_task, Node* func,
+                               InputBuffer& inputs,
                                const std::shared_ptr<ReadyQueue>& cpu_ready_queue) {
   static const auto next =
       layertrace::next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
@@ -79,10 +88,11 @@ void Engine::evaluate_function(std::shared_ptr<GraphTask>& graph_task, Node* fun
   next(this, graph_task, func, inputs, cpu_ready_queue);
 }
 
-variable_list Engine::execute(const edge_list& roots, const variable_list& inputs, bool keep_graph, bool create_graph,
-                              bool accumulate_grad, const edge_list& outputs) {
-  static const auto next = layertrace::next_function<variable_list, Engine, const edge_list&, const variable_list&,
-                                                     bool, bool, bool, const edge_list&>(layertrace::kExecute);
+variable_list Engine::execute(const edge_list& roots, const variable_list& inputs, bool keep_graph,
+                              bool create_graph, bool accumulate_grad, const edge_list& outputs) {
+  static const auto next =
+      layertrace::next_function<variable_list, Engine, const edge_list&, const variable_list&, bool,
+                                bool, bool, const edge_list&>(layertrace::kExecute);
   static const layertrace::NameId name = layertrace::NameTable::instance().intern("backward");
   const layertrace::InterposedRegion region(name, layertrace::Phase::kBackward);
   return next(this, roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);

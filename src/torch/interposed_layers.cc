@@ -1,6 +1,7 @@
-// LibTorch's own layers. Each exported forward is defined here once more, opens a scope, and calls the real one; the list
-// is generated from the library (generate_layers.py). libtorch is not linked -Bsymbolic (seen in 2.15), so its inner calls
-// come here too: TransformerEncoderLayer calling its Linear.
+// LibTorch's own layers. Each exported forward is defined here once more, opens a scope, and calls
+// the real one; the list is generated from the library (generate_layers.py). libtorch is not linked
+// -Bsymbolic (seen in 2.15), so its inner calls come here too: TransformerEncoderLayer calling its
+// Linear.
 #include <torch/nn.h>
 
 #include <utility>

@@ -1,8 +1,9 @@
-// Batch and instance norm. Their forward is inline in LibTorch's header, so there is no function to stand in for. But it
-// begins with the exported virtual `_check_input_dim`, which has `this`, and ends with one exported operator call: the
-// scope opens in the first and closes in the second. An instance norm of an input without a batch dimension squeezes its
-// result once more; there the scope closes after that. If the forward throws between the two, nothing tells us; the next
-// scope on the thread shows it (close_abandoned_norm).
+// Batch and instance norm. Their forward is inline in LibTorch's header, so there is no function to
+// stand in for. But it begins with the exported virtual `_check_input_dim`, which has `this`, and
+// ends with one exported operator call: the scope opens in the first and closes in the second. An
+// instance norm of an input without a batch dimension squeezes its result once more; there the
+// scope closes after that. If the forward throws between the two, nothing tells us; the next scope
+// on the thread shows it (close_abandoned_norm).
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/batch_norm_ops.h>
 #include <ATen/ops/instance_norm_ops.h>
@@ -23,20 +24,23 @@ namespace {
 using Awaited = OpenNorm::Awaited;
 
 void open(const torch::nn::Module& norm, Awaited awaited, bool squeezes) noexcept {
-  if (detail::recording.load(std::memory_order_relaxed) == 0) [[likely]] return;
+  if (detail::recording.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
   const detail::Entry entry = InterposedScope::enter(&norm);
   if (entry.depth != 0) open_norm = {awaited, squeezes, &norm, entry};
 }
 
-// Stands around a call that may be the one that an open norm awaits, and closes the norm when it returns or throws. Inside
-// it no norm is awaited: an instance norm is made of a batch norm.
+// Stands around a call that may be the one that an open norm awaits, and closes the norm when it
+// returns or throws. Inside it no norm is awaited: an instance norm is made of a batch norm.
 class ClosingNorm {
  public:
   explicit ClosingNorm(Awaited call) noexcept {
-    if (open_norm.awaited == call && is_on_top(open_norm)) [[unlikely]] norm_ = std::exchange(open_norm, {});
+    if (open_norm.awaited == call && is_on_top(open_norm)) [[unlikely]]
+      norm_ = std::exchange(open_norm, {});
   }
   ~ClosingNorm() {
-    if (norm_.awaited == Awaited::kNothing) [[likely]] return;
+    if (norm_.awaited == Awaited::kNothing) [[likely]]
+      return;
     if (norm_.squeezes && std::uncaught_exceptions() <= norm_.entry.exceptions) {
       open_norm = {Awaited::kSqueeze, false, norm_.module, norm_.entry};
     } else {
@@ -55,21 +59,27 @@ class ClosingNorm {
 
 namespace torch::nn {
 
-#define LAYERTRACE_NORM(Class, symbol, awaited, squeezes)                            \
-  void Class::_check_input_dim(const Tensor& input) {                                \
+#define LAYERTRACE_NORM(Class, symbol, awaited, squeezes)                                   \
+  void Class::_check_input_dim(const Tensor& input) {                                       \
     static const auto next = layertrace::next_function<void, Class, const Tensor&>(symbol); \
-    next(this, input);                                                               \
-    layertrace::open(*this, layertrace::Awaited::awaited, squeezes);                 \
+    next(this, input);                                                                      \
+    layertrace::open(*this, layertrace::Awaited::awaited, squeezes);                        \
   }
 
-LAYERTRACE_NORM(BatchNorm1dImpl, "_ZN5torch2nn15BatchNorm1dImpl16_check_input_dimERKN2at6TensorE", kBatchNorm, false)
-LAYERTRACE_NORM(BatchNorm2dImpl, "_ZN5torch2nn15BatchNorm2dImpl16_check_input_dimERKN2at6TensorE", kBatchNorm, false)
-LAYERTRACE_NORM(BatchNorm3dImpl, "_ZN5torch2nn15BatchNorm3dImpl16_check_input_dimERKN2at6TensorE", kBatchNorm, false)
-LAYERTRACE_NORM(InstanceNorm1dImpl, "_ZN5torch2nn18InstanceNorm1dImpl16_check_input_dimERKN2at6TensorE", kInstanceNorm,
+LAYERTRACE_NORM(BatchNorm1dImpl, "_ZN5torch2nn15BatchNorm1dImpl16_check_input_dimERKN2at6TensorE",
+                kBatchNorm, false)
+LAYERTRACE_NORM(BatchNorm2dImpl, "_ZN5torch2nn15BatchNorm2dImpl16_check_input_dimERKN2at6TensorE",
+                kBatchNorm, false)
+LAYERTRACE_NORM(BatchNorm3dImpl, "_ZN5torch2nn15BatchNorm3dImpl16_check_input_dimERKN2at6TensorE",
+                kBatchNorm, false)
+LAYERTRACE_NORM(InstanceNorm1dImpl,
+                "_ZN5torch2nn18InstanceNorm1dImpl16_check_input_dimERKN2at6TensorE", kInstanceNorm,
                 input.dim() == 2)
-LAYERTRACE_NORM(InstanceNorm2dImpl, "_ZN5torch2nn18InstanceNorm2dImpl16_check_input_dimERKN2at6TensorE", kInstanceNorm,
+LAYERTRACE_NORM(InstanceNorm2dImpl,
+                "_ZN5torch2nn18InstanceNorm2dImpl16_check_input_dimERKN2at6TensorE", kInstanceNorm,
                 input.dim() == 3)
-LAYERTRACE_NORM(InstanceNorm3dImpl, "_ZN5torch2nn18InstanceNorm3dImpl16_check_input_dimERKN2at6TensorE", kInstanceNorm,
+LAYERTRACE_NORM(InstanceNorm3dImpl,
+                "_ZN5torch2nn18InstanceNorm3dImpl16_check_input_dimERKN2at6TensorE", kInstanceNorm,
                 input.dim() == 4)
 
 #undef LAYERTRACE_NORM
@@ -78,28 +88,35 @@ LAYERTRACE_NORM(InstanceNorm3dImpl, "_ZN5torch2nn18InstanceNorm3dImpl16_check_in
 
 namespace at::_ops {
 
-using OptionalTensor = ::std::optional<at::Tensor>;  // at::_ops has a `std` of its own: the operator
+using OptionalTensor =
+    ::std::optional<at::Tensor>;  // at::_ops has a `std` of its own: the operator
 
-at::Tensor batch_norm::call(const at::Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,
-                            const OptionalTensor& running_mean, const OptionalTensor& running_var, bool training,
-                            double momentum, double eps, bool cudnn_enabled) {
+at::Tensor batch_norm::call(const at::Tensor& input, const OptionalTensor& weight,
+                            const OptionalTensor& bias, const OptionalTensor& running_mean,
+                            const OptionalTensor& running_var, bool training, double momentum,
+                            double eps, bool cudnn_enabled) {
   static const auto next =
-      layertrace::next_free_function<at::Tensor, const at::Tensor&, const OptionalTensor&, const OptionalTensor&,
-                                     const OptionalTensor&, const OptionalTensor&, bool, double, double, bool>(
+      layertrace::next_free_function<at::Tensor, const at::Tensor&, const OptionalTensor&,
+                                     const OptionalTensor&, const OptionalTensor&,
+                                     const OptionalTensor&, bool, double, double, bool>(
           "_ZN2at4_ops10batch_norm4callERKNS_6TensorERKSt8optionalIS2_ES8_S8_S8_bddb");
   const layertrace::ClosingNorm closing(layertrace::Awaited::kBatchNorm);
-  return next(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled);
+  return next(input, weight, bias, running_mean, running_var, training, momentum, eps,
+              cudnn_enabled);
 }
 
-at::Tensor instance_norm::call(const at::Tensor& input, const OptionalTensor& weight, const OptionalTensor& bias,
-                               const OptionalTensor& running_mean, const OptionalTensor& running_var,
-                               bool use_input_stats, double momentum, double eps, bool cudnn_enabled) {
+at::Tensor instance_norm::call(const at::Tensor& input, const OptionalTensor& weight,
+                               const OptionalTensor& bias, const OptionalTensor& running_mean,
+                               const OptionalTensor& running_var, bool use_input_stats,
+                               double momentum, double eps, bool cudnn_enabled) {
   static const auto next =
-      layertrace::next_free_function<at::Tensor, const at::Tensor&, const OptionalTensor&, const OptionalTensor&,
-                                     const OptionalTensor&, const OptionalTensor&, bool, double, double, bool>(
+      layertrace::next_free_function<at::Tensor, const at::Tensor&, const OptionalTensor&,
+                                     const OptionalTensor&, const OptionalTensor&,
+                                     const OptionalTensor&, bool, double, double, bool>(
           "_ZN2at4_ops13instance_norm4callERKNS_6TensorERKSt8optionalIS2_ES8_S8_S8_bddb");
   const layertrace::ClosingNorm closing(layertrace::Awaited::kInstanceNorm);
-  return next(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled);
+  return next(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps,
+              cudnn_enabled);
 }
 
 at::Tensor squeeze_dim::call(const at::Tensor& self, int64_t dim) {

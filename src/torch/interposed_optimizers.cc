@@ -1,5 +1,6 @@
-// The optimizers' steps. `Optimizer::step` is pure virtual, but the concrete ones are exported and called through vtables
-// that name them, so defining them here catches calls of an object on the stack and through a pointer alike.
+// The optimizers' steps. `Optimizer::step` is pure virtual, but the concrete ones are exported and
+// called through vtables that name them, so defining them here catches calls of an object on the
+// stack and through a pointer alike.
 #include <torch/nn/module.h>
 #include <torch/optim.h>
 
@@ -14,6 +15,24 @@ namespace {
 
 NameId region_name(const char* name) { return NameTable::instance().intern(name); }
 
+// A module clears its children's gradients by calling the same function on each: the outermost call
+// stands for all.
+class OutermostZeroGrad {
+ public:
+  OutermostZeroGrad() : outermost_(!std::exchange(inside, true)) {}
+  ~OutermostZeroGrad() {
+    if (outermost_) inside = false;
+  }
+  OutermostZeroGrad(const OutermostZeroGrad&) =
+      delete;  // it stands for a stretch of one thread's stack
+  OutermostZeroGrad& operator=(const OutermostZeroGrad&) = delete;
+  explicit operator bool() const { return outermost_; }
+
+ private:
+  static inline thread_local bool inside = false;
+  const bool outermost_;
+};
+
 }  // namespace
 }  // namespace layertrace
 
@@ -23,12 +42,12 @@ using layertrace::InterposedRegion;
 using layertrace::next_function;
 using layertrace::Phase;
 
-#define LAYERTRACE_OPTIMIZER(Class, symbol)                                                 \
-  Tensor Class::step(LossClosure closure) {                                                 \
-    static const auto next = next_function<Tensor, Class, LossClosure>(symbol);             \
-    static const layertrace::NameId name = layertrace::region_name(#Class ".step");         \
-    const InterposedRegion region(name, Phase::kOptimizer);                                 \
-    return next(this, std::move(closure));                                                  \
+#define LAYERTRACE_OPTIMIZER(Class, symbol)                                         \
+  Tensor Class::step(LossClosure closure) {                                         \
+    static const auto next = next_function<Tensor, Class, LossClosure>(symbol);     \
+    static const layertrace::NameId name = layertrace::region_name(#Class ".step"); \
+    const InterposedRegion region(name, Phase::kOptimizer);                         \
+    return next(this, std::move(closure));                                          \
   }
 
 LAYERTRACE_OPTIMIZER(Adagrad, "_ZN5torch5optim7Adagrad4stepESt8functionIFN2at6TensorEvEE")
@@ -41,7 +60,8 @@ LAYERTRACE_OPTIMIZER(SGD, "_ZN5torch5optim3SGD4stepESt8functionIFN2at6TensorEvEE
 #undef LAYERTRACE_OPTIMIZER
 
 void Optimizer::zero_grad(bool set_to_none) {
-  static const auto next = next_function<void, Optimizer, bool>("_ZN5torch5optim9Optimizer9zero_gradEb");
+  static const auto next =
+      next_function<void, Optimizer, bool>("_ZN5torch5optim9Optimizer9zero_gradEb");
   static const layertrace::NameId name = layertrace::region_name("zero_grad");
   const InterposedRegion region(name, Phase::kOptimizer);
   next(this, set_to_none);
@@ -52,8 +72,11 @@ void Optimizer::zero_grad(bool set_to_none) {
 namespace torch::nn {
 
 void Module::zero_grad(bool set_to_none) {
-  static const auto next = layertrace::next_function<void, Module, bool>("_ZN5torch2nn6Module9zero_gradEb");
+  static const auto next =
+      layertrace::next_function<void, Module, bool>("_ZN5torch2nn6Module9zero_gradEb");
   static const layertrace::NameId name = layertrace::region_name("zero_grad");
+  const layertrace::OutermostZeroGrad outermost;
+  if (!outermost) return next(this, set_to_none);
   const layertrace::InterposedRegion region(name, layertrace::Phase::kOptimizer);
   next(this, set_to_none);
 }

@@ -1,5 +1,6 @@
 #include "torch/module_registry.h"
 
+#include <pthread.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -18,8 +19,13 @@ const void* vtable_of(const torch::nn::Module& module) {
 }
 
 std::mutex& active_mutex() {
-  static auto* mutex = new std::mutex;  // never destroyed: hooks may run while the program exits
-  return *mutex;
+  static auto* const kMutex = [] {
+    // A forked child must not find it locked by a thread that it does not have.
+    pthread_atfork([] { active_mutex().lock(); }, [] { active_mutex().unlock(); },
+                   [] { active_mutex().unlock(); });
+    return new std::mutex;  // never destroyed: hooks may run while the program exits
+  }();
+  return *kMutex;
 }
 std::weak_ptr<ModuleRegistry>& active_registry() {
   static auto* registry = new std::weak_ptr<ModuleRegistry>;
@@ -45,7 +51,8 @@ std::string type_name(const torch::nn::Module& module) {
     }
   }
   constexpr std::string_view kSuffix = "Impl";
-  if (name.size() > kSuffix.size() && name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+  if (name.size() > kSuffix.size() && name.ends_with(kSuffix))
+    name.resize(name.size() - kSuffix.size());
   return name;
 }
 
@@ -62,14 +69,17 @@ void ModuleRegistry::set_active(const std::shared_ptr<ModuleRegistry>& registry)
 void ModuleRegistry::add_root(const std::string& name, const torch::nn::Module& module) {
   const std::lock_guard lock(mutex_);
   const std::string type = type_name(module);
-  roots_.emplace_back(&module, add(module, {.path = name, .name = name.empty() ? type : name, .type = type}, 0));
+  roots_.emplace_back(
+      &module, add(module, {.path = name, .name = name.empty() ? type : name, .type = type}, 0));
 }
 
-// Puts a module and all below it into their places. One that takes another's place takes its layer, too.
+// Puts a module and all below it into their places. One that takes another's place takes its layer,
+// too.
 LayerId ModuleRegistry::add(const torch::nn::Module& module, LayerDef def, int depth) {
   auto& places = places_[&module];
   const void* vtable = vtable_of(module);
-  const auto same = std::find_if(places.begin(), places.end(), [&](const Place& p) { return p.vtable == vtable; });
+  const auto same = std::find_if(places.begin(), places.end(),
+                                 [&](const Place& p) { return p.vtable == vtable; });
   const bool first = same == places.end();
   if (!first) def.shared_with = layers_[index(same->layer)].path;
   const auto known = paths_.find(def.path);
@@ -94,7 +104,8 @@ void ModuleRegistry::add_parameters(const torch::nn::Module& module, LayerId own
   for (const auto& parameter : module.parameters(/*recurse=*/false)) {
     if (!parameter.defined()) continue;
     known_parameters_.emplace_back(parameter.getIntrusivePtr());
-    definitions_.add_parameter(reinterpret_cast<std::uint64_t>(parameter.unsafeGetTensorImpl()), owner);
+    definitions_.add_parameter(reinterpret_cast<std::uint64_t>(parameter.unsafeGetTensorImpl()),
+                               owner);
   }
 }
 
@@ -110,7 +121,8 @@ bool ModuleRegistry::is_below(LayerId layer, LayerId ancestor) const {
   return layer == ancestor;
 }
 
-LayerId ModuleRegistry::find_registered(const torch::nn::Module& module, LayerId caller_layer) const {
+LayerId ModuleRegistry::find_registered(const torch::nn::Module& module,
+                                        LayerId caller_layer) const {
   const auto found = places_.find(&module);
   if (found == places_.end()) return kNoLayer;
   const void* vtable = vtable_of(module);
@@ -126,21 +138,24 @@ LayerId ModuleRegistry::find_registered(const torch::nn::Module& module, LayerId
   return kNoLayer;
 }
 
-LayerId ModuleRegistry::find(const torch::nn::Module& module, LayerId caller_layer, const torch::nn::Module* caller) {
+LayerId ModuleRegistry::find(const torch::nn::Module& module, LayerId caller_layer,
+                             const torch::nn::Module* caller) {
   const std::lock_guard lock(mutex_);
   if (const LayerId layer = find_registered(module, caller_layer); layer != kNoLayer) return layer;
   if (caller != nullptr && caller_layer != kNoLayer) {
-    if (const LayerId layer = find_below(*caller, caller_layer, module, 0); layer != kNoLayer) return layer;
+    if (const LayerId layer = find_below(*caller, caller_layer, module, 0); layer != kNoLayer)
+      return layer;
   } else {
     for (const auto& [root, root_layer] : roots_) {
-      if (const LayerId layer = find_below(*root, root_layer, module, 0); layer != kNoLayer) return layer;
+      if (const LayerId layer = find_below(*root, root_layer, module, 0); layer != kNoLayer)
+        return layer;
     }
   }
   return find_unregistered(module, caller_layer);
 }
 
-// A module that its caller (outside any, a model) holds, but that was not there when the session began, or whose caller
-// is not registered.
+// A module that its caller (outside any, a model) holds, but that was not there when the session
+// began, or whose caller is not registered.
 LayerId ModuleRegistry::find_below(const torch::nn::Module& holder, LayerId holder_layer,
                                    const torch::nn::Module& module, int depth) {
   if (depth >= kMaxDepth) return kNoLayer;
@@ -154,7 +169,8 @@ LayerId ModuleRegistry::find_below(const torch::nn::Module& holder, LayerId hold
   return kNoLayer;
 }
 
-bool ModuleRegistry::holds(const torch::nn::Module& holder, const torch::nn::Module& module, int depth) {
+bool ModuleRegistry::holds(const torch::nn::Module& holder, const torch::nn::Module& module,
+                           int depth) {
   if (depth >= kMaxDepth) return false;
   const auto children = holder.children();
   return std::any_of(children.begin(), children.end(), [&](const auto& child) {
@@ -162,14 +178,20 @@ bool ModuleRegistry::holds(const torch::nn::Module& holder, const torch::nn::Mod
   });
 }
 
-LayerId ModuleRegistry::child_layer(LayerId parent, const std::string& name, const torch::nn::Module& module,
-                                    int depth) {
+LayerId ModuleRegistry::child_layer(LayerId parent, const std::string& name,
+                                    const torch::nn::Module& module, int depth) {
   const std::string path = joined(layers_[index(parent)].path, name);
   const bool registered = layers_[index(parent)].registered;
-  LayerDef def{.path = path, .name = name, .type = type_name(module), .parent = parent, .registered = registered};
+  LayerDef def{.path = path,
+               .name = name,
+               .type = type_name(module),
+               .parent = parent,
+               .registered = registered};
   if (registered) {
     const LayerId layer = find_registered(module, parent);
-    return layer != kNoLayer && layers_[index(layer)].path == path ? layer : add(module, std::move(def), depth);
+    return layer != kNoLayer && layers_[index(layer)].path == path
+               ? layer
+               : add(module, std::move(def), depth);
   }
   const auto known = paths_.find(path);
   return known != paths_.end() ? known->second : define(std::move(def));
@@ -181,7 +203,8 @@ LayerId ModuleRegistry::find_unregistered(const torch::nn::Module& module, Layer
   const std::string name = inside ? "<" + type + ">" : "(" + type + ")";
   const std::string path = inside ? joined(layers_[index(caller_layer)].path, name) : name;
   if (const auto known = paths_.find(path); known != paths_.end()) return known->second;
-  return define({.path = path, .name = name, .type = type, .parent = caller_layer, .registered = false});
+  return define(
+      {.path = path, .name = name, .type = type, .parent = caller_layer, .registered = false});
 }
 
 }  // namespace layertrace

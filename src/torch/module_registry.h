@@ -1,6 +1,7 @@
-// Which layer is the module at this address? Paths are registered when a session starts. A module that joined the model
-// later is found where its caller, or a model, holds it. One that nobody holds gets a layer of its own below whoever
-// called it, marked as unregistered, by its type: temporaries that come and go at ever new addresses then share one.
+// Which layer is the module at this address? Paths are registered when a session starts. A module
+// that joined the model later is found where its caller, or a model, holds it. One that nobody
+// holds gets a layer of its own below whoever called it, marked as unregistered, by its type:
+// temporaries that come and go at ever new addresses then share one.
 #pragma once
 
 #include <c10/core/TensorImpl.h>
@@ -27,14 +28,17 @@ class ModuleRegistry {
  public:
   explicit ModuleRegistry(Definitions& definitions) : definitions_(definitions) {}
 
-  // Adds a model and all below it. With an empty name its own path is "" and its children's have no prefix.
+  // Adds a model and all below it. With an empty name its own path is "" and its children's have no
+  // prefix.
   void add_root(const std::string& name, const torch::nn::Module& module);
 
-  // The module's layer, seen from `caller_layer` (kNoLayer outside any), the layer of `caller`. A module that is
-  // registered in several places is the one nearest to the caller.
-  LayerId find(const torch::nn::Module& module, LayerId caller_layer, const torch::nn::Module* caller);
+  // The module's layer, seen from `caller_layer` (kNoLayer outside any), the layer of `caller`. A
+  // module that is registered in several places is the one nearest to the caller.
+  LayerId find(const torch::nn::Module& module, LayerId caller_layer,
+               const torch::nn::Module* caller);
 
-  // The registry of the active session, nullptr once that is gone. Hooks on other threads may hold it a little longer.
+  // The registry of the active session, nullptr once that is gone. Hooks on other threads may hold
+  // it a little longer.
   static std::shared_ptr<ModuleRegistry> active();
   static void set_active(const std::shared_ptr<ModuleRegistry>& registry);
 
@@ -53,15 +57,18 @@ class ModuleRegistry {
   LayerId add(const torch::nn::Module& module, LayerDef def, int depth);
   void add_parameters(const torch::nn::Module& module, LayerId owner);
   LayerId find_registered(const torch::nn::Module& module, LayerId caller_layer) const;
-  LayerId find_below(const torch::nn::Module& holder, LayerId holder_layer, const torch::nn::Module& module, int depth);
+  LayerId find_below(const torch::nn::Module& holder, LayerId holder_layer,
+                     const torch::nn::Module& module, int depth);
   static bool holds(const torch::nn::Module& holder, const torch::nn::Module& module, int depth);
-  LayerId child_layer(LayerId parent, const std::string& name, const torch::nn::Module& module, int depth);
+  LayerId child_layer(LayerId parent, const std::string& name, const torch::nn::Module& module,
+                      int depth);
   LayerId find_unregistered(const torch::nn::Module& module, LayerId caller_layer);
   bool is_below(LayerId layer, LayerId ancestor) const;
 
   Definitions& definitions_;
   std::mutex mutex_;
-  std::unordered_map<const void*, std::vector<Place>> places_;  // of registered modules only: addresses come again
+  std::unordered_map<const void*, std::vector<Place>>
+      places_;  // of registered modules only: addresses come again
   std::vector<Layer> layers_;
   std::unordered_map<std::string, LayerId> paths_;
   std::vector<std::pair<const torch::nn::Module*, LayerId>> roots_;

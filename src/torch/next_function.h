@@ -1,5 +1,5 @@
-// Standing in for a function of LibTorch: a library that comes first in the lookup order defines it, does its own part,
-// and calls the real one, which is the next in that order.
+// Standing in for a function of LibTorch: a library that comes first in the lookup order defines
+// it, does its own part, and calls the real one, which is the next in that order.
 #pragma once
 
 #include <dlfcn.h>
@@ -9,18 +9,21 @@
 
 namespace layertrace {
 
-// Looked up once per function. LibTorch is loaded wherever its functions are called, so a name that is not found means
-// that layertrace was built against another LibTorch; nothing sensible could be returned.
+// Looked up once per function. LibTorch is loaded wherever its functions are called, so a name that
+// is not found means that layertrace was built against another LibTorch; nothing sensible could be
+// returned.
 inline void* find_next(const char* symbol) {
   if (void* next = dlsym(RTLD_NEXT, symbol)) return next;
   std::fprintf(stderr,
-               "layertrace: LibTorch has no %s. layertrace was built against another version of LibTorch; build it again "
+               "layertrace: LibTorch has no %s. layertrace was built against another version of "
+               "LibTorch; build it again "
                "against this one.\n",
                symbol);
   std::abort();
 }
 
-// A member function is called as a free one with `this` as first argument: so the Itanium C++ ABI has it on Linux.
+// A member function is called as a free one with `this` as first argument: so the Itanium C++ ABI
+// has it on Linux.
 template <typename Result, typename Owner, typename... Args>
 auto next_function(const char* symbol) {
   return reinterpret_cast<Result (*)(Owner*, Args...)>(find_next(symbol));

@@ -2,8 +2,8 @@
 
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <cstring>
 #include <string>
@@ -22,13 +22,15 @@ struct ClassFacts {
 };
 
 PointerTable<ClassFacts, 1024>& class_table() {
-  static auto* table = new PointerTable<ClassFacts, 1024>;  // never destroyed: autograd's threads outlive main
+  static auto* table =
+      new PointerTable<ClassFacts, 1024>;  // never destroyed: autograd's threads outlive main
   return *table;
 }
 
 ClassFacts look_up(const torch::autograd::Node& node) {
   std::string name = node.name();
-  if (const std::size_t last = name.rfind("::"); last != std::string::npos && name.find('<') == std::string::npos) {
+  if (const std::size_t last = name.rfind("::");
+      last != std::string::npos && name.find('<') == std::string::npos) {
     name.erase(0, last + 2);
   }
   ClassFacts facts{NameTable::instance().intern(name), 0};
@@ -55,7 +57,8 @@ NodeDescription describe(const torch::autograd::Node& node) noexcept {
   }
   if ((facts.flags & kAccumulates) != 0) {
     const auto& accumulate = static_cast<const torch::autograd::AccumulateGrad&>(node);
-    return {facts.name, facts.flags, reinterpret_cast<std::uint64_t>(accumulate.variable.unsafeGetTensorImpl())};
+    return {facts.name, facts.flags,
+            reinterpret_cast<std::uint64_t>(accumulate.variable.unsafeGetTensorImpl())};
   }
   return {facts.name, facts.flags, pack({node.sequence_nr(), node.thread_id()})};
 }

@@ -1,4 +1,5 @@
-// What an autograd node is called and what kind it is, by its class: asking the node itself makes a string each time.
+// What an autograd node is called and what kind it is, by its class: asking the node itself makes a
+// string each time.
 #pragma once
 
 #include <cstdint>

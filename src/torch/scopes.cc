@@ -18,7 +18,8 @@ const torch::nn::Module* current_module(const ThreadState& thread) noexcept {
 }
 
 // The first meeting of this thread and this module from this caller.
-LayerId look_up(const ThreadState& thread, const torch::nn::Module& module, LayerId caller) noexcept {
+LayerId look_up(const ThreadState& thread, const torch::nn::Module& module,
+                LayerId caller) noexcept {
   try {
     if (const auto registry = ModuleRegistry::active()) {
       return registry->find(module, caller, current_module(thread));
@@ -52,7 +53,8 @@ bool is_on_top(const OpenNorm& norm) noexcept {
 void close_abandoned_norm_slow() noexcept {
   const OpenNorm norm = std::exchange(open_norm, {});
   if (!is_on_top(norm)) return;
-  recorder::last_state()->leave({norm.entry.depth, norm.entry.window}, next_sequence(), /*thrown=*/true);
+  recorder::last_state()->leave({norm.entry.depth, norm.entry.window}, next_sequence(),
+                                /*thrown=*/true);
 }
 
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept {
@@ -102,7 +104,8 @@ Entry enter_region(std::string_view name) noexcept {
   if (thread == nullptr) return {};
   close_abandoned_norm();
   try {
-    return entry(thread->enter_region(NameTable::instance().intern(name), phase_of_region(name), next_sequence()));
+    return entry(thread->enter_region(NameTable::instance().intern(name), phase_of_region(name),
+                                      next_sequence()));
   } catch (...) {  // no memory for the name
     return {};
   }
@@ -111,7 +114,8 @@ Entry enter_region(std::string_view name) noexcept {
 void leave(Entry entry) noexcept {
   ThreadState* thread = recorder::last_state();
   if (thread == nullptr) return;
-  thread->leave({entry.depth, entry.window}, next_sequence(), std::uncaught_exceptions() > entry.exceptions);
+  thread->leave({entry.depth, entry.window}, next_sequence(),
+                std::uncaught_exceptions() > entry.exceptions);
 }
 
 }  // namespace detail

@@ -14,17 +14,20 @@ namespace layertrace {
 // The module's layer as seen from what the thread has open.
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept;
 
-// Marks a call that was caught from outside. A module that already marks itself (a ModuleScope in a class derived from
-// LibTorch's) is not marked twice.
+// Marks a call that was caught from outside. A module that already marks itself (a ModuleScope in a
+// class derived from LibTorch's) is not marked twice.
 class InterposedScope {
  public:
   explicit InterposedScope(const torch::nn::Module* module) noexcept {
-    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]] entry_ = enter(module);
+    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      entry_ = enter(module);
   }
   ~InterposedScope() {
-    if (entry_.depth != 0) [[unlikely]] detail::leave(entry_);
+    if (entry_.depth != 0) [[unlikely]]
+      detail::leave(entry_);
   }
-  InterposedScope(const InterposedScope&) = delete;  // it stands for a stretch of one thread's stack
+  InterposedScope(const InterposedScope&) =
+      delete;  // it stands for a stretch of one thread's stack
   InterposedScope& operator=(const InterposedScope&) = delete;
 
   static detail::Entry enter(const torch::nn::Module* module) noexcept;
@@ -37,10 +40,12 @@ class InterposedScope {
 class InterposedRegion {
  public:
   InterposedRegion(NameId name, Phase phase) noexcept {
-    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]] entry_ = enter(name, phase);
+    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      entry_ = enter(name, phase);
   }
   ~InterposedRegion() {
-    if (entry_.depth != 0) [[unlikely]] detail::leave(entry_);
+    if (entry_.depth != 0) [[unlikely]]
+      detail::leave(entry_);
   }
   InterposedRegion(const InterposedRegion&) = delete;
   InterposedRegion& operator=(const InterposedRegion&) = delete;

@@ -13,21 +13,25 @@
 namespace layertrace {
 
 Result<Session> Session::start(torch::nn::Module& model, Options options) {
-  return start(std::vector<std::pair<std::string, torch::nn::Module*>>{{"", &model}}, std::move(options));
+  return start(std::vector<std::pair<std::string, torch::nn::Module*>>{{"", &model}},
+               std::move(options));
 }
 
-Result<Session> Session::start(const std::vector<std::pair<std::string, torch::nn::Module*>>& models,
-                               Options options) {
+Result<Session> Session::start(
+    const std::vector<std::pair<std::string, torch::nn::Module*>>& models, Options options) {
   std::set<std::string_view> names;
   for (const auto& [name, module] : models) {
     if (!names.insert(name).second) {
-      return Error{"cannot start a session", "two models are called '" + name + "'", "Give each model its own name"};
+      return Error{"cannot start a session", "two models are called '" + name + "'",
+                   "Give each model its own name"};
     }
     if (module == nullptr) {
-      return Error{"cannot start a session", "the model '" + name + "' is null", "Give each name a module"};
+      return Error{"cannot start a session", "the model '" + name + "' is null",
+                   "Give each name a module"};
     }
     if (models.size() > 1 && name.empty()) {
-      return Error{"cannot start a session", "one of several models has no name", "Give each model a name"};
+      return Error{"cannot start a session", "one of several models has no name",
+                   "Give each model a name"};
     }
   }
   auto hooks = std::make_unique<TorchHooks>();
@@ -47,14 +51,18 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 namespace {
-Error moved_from() { return {"cannot use the session", "it was moved from", "Use the session that it was moved to"}; }
+Error moved_from() {
+  return {"cannot use the session", "it was moved from", "Use the session that it was moved to"};
+}
 }  // namespace
 
 void Session::step() noexcept {
   if (state_ != nullptr) state_->step();
 }
 Result<Profile> Session::stop() { return state_ != nullptr ? state_->stop() : moved_from(); }
-Result<Profile> Session::profile() const { return state_ != nullptr ? state_->profile() : moved_from(); }
+Result<Profile> Session::profile() const {
+  return state_ != nullptr ? state_->profile() : moved_from();
+}
 Result<void> Session::save(const std::string& path) const {
   return state_ != nullptr ? state_->save(path) : Result<void>(moved_from());
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,19 @@ namespace {
 
 std::atomic<NodeSource> node_source{NodeSource::kAuto};
 
+// What PyTorch holds of ours. A forked child inherits it from a session that is not its own and
+// that nobody ends there.
+std::optional<at::CallbackHandle> installed_callback;
+
+void remove_installed_callback() noexcept {
+  if (!installed_callback) return;
+  try {
+    at::removeCallback(*installed_callback);
+  } catch (...) {
+  }
+  installed_callback.reset();
+}
+
 constexpr std::string_view kEvaluatePrefix = "autograd::engine::evaluate_function";
 
 struct OpFacts {
@@ -33,33 +47,43 @@ struct OpFacts {
 };
 
 PointerTable<OpFacts, 8192>& op_table() {
-  static auto* table = new PointerTable<OpFacts, 8192>;  // never destroyed: operators may run while the program exits
+  static auto* table = new PointerTable<OpFacts, 8192>;  // never destroyed: operators may run while
+                                                         // the program exits
   return *table;
 }
 
-// Has no kernel of its own, only calls other operators: aten::linear, aten::conv2d.
+// Does no work of its own, only calls other operators (aten::linear) or makes a view by calling one
+// (aten::transpose). An operator whose one kernel serves all backends is not among them:
+// mkldnn_convolution has just that, and works for long.
 bool is_composite(const at::RecordFunction& fn) {
   const auto name = fn.operator_name();
   if (!name) return true;
   const auto op = c10::Dispatcher::singleton().findOp(*name);
   if (!op) return true;
   using c10::DispatchKey;
-  if (op->hasKernelForDispatchKey(DispatchKey::CPU) || op->hasKernelForDispatchKey(DispatchKey::CUDA)) return false;
-  return op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
-         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
-         op->hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
+  if (op->hasKernelForDispatchKey(DispatchKey::CPU) ||
+      op->hasKernelForDispatchKey(DispatchKey::CUDA))
+    return false;
+  if (op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) || !op->hasSchema())
+    return true;
+  const auto& results = op->schema().returns();
+  return std::any_of(results.begin(), results.end(), [](const c10::Argument& result) {
+    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
+  });
 }
 
 OpFacts look_up(const at::RecordFunction& fn) {
   const NameId name = NameTable::instance().intern(fn.name());
-  return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0}, NameTable::instance().text(name).c_str()};
+  return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0},
+          NameTable::instance().text(name).c_str()};
 }
 
 OpFacts facts_of(const at::RecordFunction& fn) noexcept {
-  // An operator's name lives as long as the operator, so its address will do; a name that was made up for one call
-  // (there are few) may be another's later.
+  // An operator's name lives as long as the operator, so its address will do; a name that was made
+  // up for one call (there are few) may be another's later.
   const char* text = fn.name();
-  if (const OpFacts* known = op_table().find(text); known != nullptr && std::strcmp(known->text, text) == 0) [[likely]] {
+  if (const OpFacts* known = op_table().find(text);
+      known != nullptr && std::strcmp(known->text, text) == 0) [[likely]] {
     return *known;
   }
   try {
@@ -71,9 +95,15 @@ OpFacts facts_of(const at::RecordFunction& fn) noexcept {
   }
 }
 
-void enter_node(ThreadState& thread) noexcept {
+void enter_node(ThreadState& thread, const at::RecordFunction& fn) noexcept {
   const auto node = torch::autograd::get_current_node();
   if (node == nullptr || engine_is_followed()) return thread.skip_op();
+  // A node may run another one as a part of itself (CopySlices does): that has a record, but is not
+  // the engine's.
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION &&
+      static_cast<std::uint64_t>(fn.seqNr()) != node->sequence_nr()) {
+    return thread.skip_op();
+  }
   close_abandoned_norm();
   const NodeDescription facts = describe(*node);
   thread.enter_op_as_node(facts.name, facts.value, facts.flags, next_sequence());
@@ -84,7 +114,7 @@ std::unique_ptr<at::ObserverContext> on_function(const at::RecordFunction& fn) {
   if (thread == nullptr) return nullptr;
   if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
       std::strncmp(fn.name(), kEvaluatePrefix.data(), kEvaluatePrefix.size()) == 0) {
-    enter_node(*thread);
+    enter_node(*thread, fn);
   } else {
     const OpFacts facts = facts_of(fn);
     thread->enter_op(facts.name, facts.flags);
@@ -101,7 +131,8 @@ void on_function_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*co
 void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }
 
 TorchHooks::TorchHooks()
-    : interposed_(engine_is_interposed()), follow_engine_(interposed_ && node_source == NodeSource::kAuto) {}
+    : interposed_(engine_is_interposed()),
+      follow_engine_(interposed_ && node_source == NodeSource::kAuto) {}
 
 TorchHooks::~TorchHooks() { disable(); }
 
@@ -112,33 +143,32 @@ void TorchHooks::use(std::shared_ptr<ModuleRegistry> registry) {
 
 void TorchHooks::enable(bool ops) noexcept {
   set_engine_followed(follow_engine_);
+  remove_installed_callback();
   try {
     at::RecordFunctionCallback callback(&on_function, &on_function_end);
     if (ops) {
-      // The engine's own records of nodes come in this scope too, and hold more than the nodes' own.
+      // The engine's own records of nodes come in this scope too, and hold more than the nodes'
+      // own.
       callback.scopes({at::RecordScope::FUNCTION});
     } else if (!follow_engine_) {
       callback.scopes({at::RecordScope::BACKWARD_FUNCTION});
     } else {
       return;
     }
-    callback_ = at::addGlobalCallback(callback);
+    callback_ = installed_callback = at::addGlobalCallback(callback);
   } catch (...) {  // no memory: layers are recorded, operators are not
   }
 }
 
 void TorchHooks::disable() noexcept {
-  if (!callback_) return;
-  try {
-    at::removeCallback(*callback_);
-  } catch (...) {
-  }
+  if (callback_ && callback_ == installed_callback) remove_installed_callback();
   callback_.reset();
 }
 
 std::uint64_t (*TorchHooks::thread_key() const)() { return &autograd_thread; }
 
-// The whole price of an operator's record, PyTorch's part included. Recorded for nobody: no session is published yet.
+// The whole price of an operator's record, PyTorch's part included. Recorded for nobody: no session
+// is published yet.
 double TorchHooks::measure_op_cost() {
   constexpr int kRounds = 5;
   constexpr int kOps = 200;
@@ -165,7 +195,8 @@ std::string TorchHooks::framework_version() const { return TORCH_VERSION; }
 std::vector<std::string> TorchHooks::notes() const {
   if (interposed_) return {};
   return {
-      "LibTorch's own layers are not seen, since layertrace comes after LibTorch in this program's lookup order: link "
+      "LibTorch's own layers are not seen, since layertrace comes after LibTorch in this program's "
+      "lookup order: link "
       "layertrace::layertrace with CMake, or put liblayertrace.so before LibTorch's libraries"};
 }
 

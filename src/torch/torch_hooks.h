@@ -1,5 +1,5 @@
-// PyTorch's side of a session: dispatcher operators by RecordFunction, and autograd's nodes where the engine could not be
-// stood in for.
+// PyTorch's side of a session: dispatcher operators by RecordFunction, and autograd's nodes where
+// the engine could not be stood in for.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,12 @@
 
 namespace layertrace {
 
-// How autograd's nodes are seen. kAuto stands in for the engine where that works, else uses callbacks.
+// How autograd's nodes are seen. kAuto stands in for the engine where that works, else uses
+// callbacks.
 enum class NodeSource : std::uint8_t { kAuto, kCallbacks };
 
-// For the sessions that start from now on. Not a user's choice: tests run both, and it is exported for them.
+// For the sessions that start from now on. Not a user's choice: tests run both, and it is exported
+// for them.
 LAYERTRACE_API void set_node_source(NodeSource nodes) noexcept;
 
 class TorchHooks final : public CaptureHooks {

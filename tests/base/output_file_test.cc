@@ -1,9 +1,11 @@
 // A file that takes its name only when it is whole.
 #include "base/output_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -37,7 +39,8 @@ TEST(OutputFile, GrowsBesideItsNameAndTakesItAtCommit) {
   file->write(bytes_of("one "));
   file->write(bytes_of("two"));
   EXPECT_THAT(folder.list(), ElementsAre("run.part"));
-  EXPECT_EQ(read_file(folder.file("run.part")), "one two");  // written at once: a kill loses nothing
+  EXPECT_EQ(read_file(folder.file("run.part")),
+            "one two");  // written at once: a kill loses nothing
   EXPECT_EQ(file->size(), 7u);
 
   ASSERT_TRUE(file->commit());
@@ -113,7 +116,7 @@ TEST(OutputFile, KeepsInMemoryWhatTheDiskRefuses) {
   {
     const FileSizeLimit limit(100);
     file->write(bytes_of(first));
-    file->write(bytes_of(second));  // its first 40 bytes would fit
+    file->write(bytes_of(second));                         // its first 40 bytes would fit
     EXPECT_EQ(read_file(folder.file("run.part")), first);  // whole blocks only
     EXPECT_EQ(file->size(), 120u);
     EXPECT_EQ(file->lost_blocks(), 0u);
@@ -129,11 +132,23 @@ TEST(OutputFile, KeepsInMemoryWhatTheDiskRefuses) {
   EXPECT_EQ(read_file(folder.file("run")), first + second);
 }
 
+// Whatever is open as `path` is a full disk from now on, for root too.
+void fill_disk_below(const std::string& path) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone) != path) continue;
+    const int full = ::open("/dev/full", O_RDWR | O_CLOEXEC);
+    ASSERT_GE(::dup2(full, std::stoi(entry.path().filename().string())), 0);
+    ::close(full);
+    return;
+  }
+  FAIL() << path << " is not open";
+}
+
 TEST(OutputFile, CanBeSavedElsewhereWhenItsOwnDiskIsFull) {
   const TempFolder folder;
-  // A part file that is a full disk, for root too.
-  std::filesystem::create_symlink("/dev/full", folder.file("run.part"));
   const auto file = create(folder.file("run"));
+  fill_disk_below(folder.file("run.part"));
   file->write(bytes_of("one "));
   file->write(bytes_of("two"));
   const auto committed = file->commit();
@@ -234,6 +249,20 @@ TEST(OutputFile, RefusesToCopyToAFolderOrAMissingOne) {
   EXPECT_THAT(folder.list(), ElementsAre("run"));
 }
 
+TEST(OutputFile, RefusesAPlaceThatAnotherIsWritingTo) {
+  const TempFolder folder;
+  auto file = create(folder.file("run"));
+  file->write(bytes_of("the first one's"));
+  const auto second = OutputFile::create(folder.file("run"), kNoLimit);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message(), HasSubstr("another recording"));
+  ASSERT_TRUE(file->commit());
+  EXPECT_EQ(read_file(folder.file("run")), "the first one's");
+  const auto after = create(folder.file("run"));  // its own name is free again
+  after->write(bytes_of("the next"));
+  ASSERT_TRUE(after->commit());
+}
+
 // ---- Without a name ----
 
 class Environment {
@@ -278,6 +307,17 @@ TEST(OutputFile, WithoutANameSaysThatThereIsNoPlaceForIt) {
   const auto file = OutputFile::create("", kNoLimit);
   ASSERT_FALSE(file);
   EXPECT_THAT(file.error().message(), HasSubstr("temporary file"));
+}
+
+TEST(OutputFile, DiscardedLeavesNothingBehind) {
+  const TempFolder folder;
+  write_file(folder.file("run"), "the old one");
+  const auto file = create(folder.file("run"));
+  file->write(bytes_of("data"));
+  file->discard();
+  EXPECT_FALSE(file->commit());
+  EXPECT_THAT(folder.list(), ElementsAre("run"));
+  EXPECT_EQ(read_file(folder.file("run")), "the old one");
 }
 
 TEST(OutputFile, AbandonedIsNobodysToCommit) {

@@ -111,7 +111,8 @@ TEST(Recorder, FreesARecordingThatNoThreadKnows) {
 // A thread-local object of the user's that was made before layertrace's is destroyed after it.
 struct LateHook {
   ~LateHook() {
-    if (asked != nullptr) *asked = recorder::this_thread() == nullptr && recorder::last_state() == nullptr;
+    if (asked != nullptr)
+      *asked = recorder::this_thread() == nullptr && recorder::last_state() == nullptr;
   }
   bool* asked = nullptr;
 };
@@ -135,7 +136,8 @@ TEST(Recorder, MeasuresOnTheSide) {
     const recorder::Scratch scratch;
     ThreadState* state = recorder::this_thread();
     ASSERT_NE(state, nullptr);
-    for (int i = 0; i < 1'000; ++i) state->leave(state->enter_scope(LayerId{0}, nullptr, 0), 0, false);
+    for (int i = 0; i < 1'000; ++i)
+      state->leave(state->enter_scope(LayerId{0}, nullptr, 0), 0, false);
     std::thread([] { EXPECT_EQ(recorder::this_thread(), nullptr); }).join();
   }
   EXPECT_EQ(recorder::this_thread(), nullptr);

@@ -31,7 +31,8 @@ struct RecordingThread {
   std::vector<std::shared_ptr<ThreadBuffer>> buffers;
 
  private:
-  static const std::shared_ptr<Recording>& open_window(const std::shared_ptr<Recording>& recording) {
+  static const std::shared_ptr<Recording>& open_window(
+      const std::shared_ptr<Recording>& recording) {
     recording->open_window();
     return recording;
   }

@@ -21,8 +21,9 @@ constexpr NameId kName{5};
 
 // "scope( region( )region! )scope": kinds in order, `!` where thrown.
 std::string kinds(const std::vector<Record>& records) {
-  static constexpr const char* kNames[] = {"scope(", ")scope", "region(", ")region", "node(", ")node",
-                                           "op(",    ")op",    "step",    "window",  "gap"};
+  static constexpr const char* kNames[] = {"scope(", ")scope", "region(", ")region",
+                                           "node(",  ")node",  "op(",     ")op",
+                                           "step",   "window", "gap"};
   std::string text;
   for (const Record& record : records) {
     if (!text.empty()) text += ' ';
@@ -56,7 +57,8 @@ TEST(ThreadState, WritesWhatItIsTold) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(records[i].window, static_cast<std::uint16_t>(t.recording->window()));
   }
-  for (std::size_t i = 1; i < records.size(); ++i) EXPECT_GE(records[i].ticks, records[i - 1].ticks);
+  for (std::size_t i = 1; i < records.size(); ++i)
+    EXPECT_GE(records[i].ticks, records[i - 1].ticks);
 }
 
 TEST(ThreadState, KnowsTheInnermostModule) {

@@ -1,5 +1,5 @@
-// A program of somebody else's: LibTorch's layers and one of its own, recorded, its tree printed. Fails if a layer is
-// missing, as it would be if the package let libtorch come before layertrace.
+// A program of somebody else's: LibTorch's layers and one of its own, recorded, its tree printed.
+// Fails if a layer is missing, as it would be if the package let libtorch come before layertrace.
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -9,7 +9,8 @@
 
 struct NetImpl : torch::nn::Module {
   NetImpl() {
-    layers = register_module("layers", torch::nn::Sequential(torch::nn::Linear(4, 8), torch::nn::BatchNorm1d(8)));
+    layers = register_module(
+        "layers", torch::nn::Sequential(torch::nn::Linear(4, 8), torch::nn::BatchNorm1d(8)));
   }
   torch::Tensor forward(torch::Tensor x) {
     layertrace::ModuleScope scope(this);
@@ -36,7 +37,8 @@ int main() {
   std::cout << layertrace::tree(*profile);
   for (const char* path : {"", "layers.0", "layers.1"}) {
     const layertrace::Layer* layer = profile->find(path);
-    if (layer == nullptr || layer->calls != 1 || layer->phase(layertrace::Phase::kBackward).activities.mean == 0) {
+    if (layer == nullptr || layer->calls != 1 ||
+        layer->phase(layertrace::Phase::kBackward).activities.mean == 0) {
       std::cerr << "layer '" << path << "' was not seen, forward and backward\n";
       return 1;
     }

@@ -12,7 +12,11 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def marked_blocks():
-    return [(doc.name, name, text) for doc in DOCUMENTS for name, text in MARKED.findall(doc.read_text())]
+    return [
+        (doc.name, name, text)
+        for doc in DOCUMENTS
+        for name, text in MARKED.findall(doc.read_text())
+    ]
 
 
 def test_readme_has_its_examples():
@@ -22,7 +26,9 @@ def test_readme_has_its_examples():
 
 @pytest.mark.parametrize("document, name, text", marked_blocks())
 def test_block_is_the_file(document, name, text):
-    assert text == (ROOT / name).read_text(), f"{document}: copy {name} into the block below its comment"
+    assert text == (ROOT / name).read_text(), (
+        f"{document}: copy {name} into the block below its comment"
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)

@@ -44,7 +44,9 @@ bool is_target(int fd) {
   return name.starts_with(target()) && name.ends_with(".part");
 }
 
-ssize_t real_write(int fd, const void* data, std::size_t size) { return syscall(SYS_write, fd, data, size); }
+ssize_t real_write(int fd, const void* data, std::size_t size) {
+  return syscall(SYS_write, fd, data, size);
+}
 
 [[noreturn]] void die() {
   static_cast<void>(::kill(::getpid(), SIGKILL));
@@ -69,7 +71,8 @@ void repair() { fault.store(Fault::kNone); }
 
 }  // namespace disk
 
-extern "C" __attribute__((visibility("default"))) ssize_t write(int fd, const void* data, std::size_t size) {
+extern "C" __attribute__((visibility("default"))) ssize_t write(int fd, const void* data,
+                                                                std::size_t size) {
   const Fault kind = fault.load();
   if (kind == Fault::kHold && name_of(fd).ends_with(".part")) {
     while (fault.load() == Fault::kHold) ::usleep(1000);
@@ -87,7 +90,8 @@ extern "C" __attribute__((visibility("default"))) ssize_t write(int fd, const vo
   return real_write(fd, data, size);
 }
 
-extern "C" __attribute__((visibility("default"))) int rename(const char* from, const char* to) noexcept {
+extern "C" __attribute__((visibility("default"))) int rename(const char* from,
+                                                             const char* to) noexcept {
   const Fault kind = fault.load();
   if (kind == Fault::kDieInRename && target() == to) die();
   if (kind == Fault::kFailRename && target() == to) {

@@ -1,5 +1,5 @@
-// A small training program that goes wrong on demand, with a session running. test_faults.py runs it and looks at what it
-// leaves behind.
+// A small training program that goes wrong on demand, with a session running. test_faults.py runs
+// it and looks at what it leaves behind.
 //
 //   fault_victim MODE [ARGUMENT…]
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ NetImpl::NetImpl() {
   fc2 = register_module("fc2", torch::nn::Linear(16, 4));
 }
 
-torch::Tensor NetImpl::forward(torch::Tensor x) {
+torch::Tensor NetImpl::forward(const torch::Tensor& x) {
   layertrace::ModuleScope scope(this);
   return fc2(torch::relu(fc1(x)));
 }
@@ -43,7 +43,11 @@ Session must_start(torch::nn::Module& model, Options options) {
 }
 
 Trainer::Trainer(Net model)
-    : model_(std::move(model)), optimizer_(model_->parameters(), 1e-3), input_(torch::ones({4, 16})) {}
+    : model_(std::move(model)),
+      optimizer_(model_->parameters(), 1e-3),
+      input_(torch::ones({4, 16})) {
+  step();  // the first makes the gradients; all others are alike
+}
 
 void Trainer::step() {
   optimizer_.zero_grad();
@@ -79,8 +83,8 @@ int main(int argc, char** argv) {
   using namespace victim;
   torch::set_num_threads(1);  // a forked child has none of the others
   const Arguments arguments(argv + std::min(argc, 2), argv + argc);
-  for (const auto* modes : {&kEndModes, &kLimitModes, &kProcessModes, &kModuleModes}) {
-    for (const Mode& mode : *modes) {
+  for (const auto modes : {end_modes(), limit_modes(), process_modes(), module_modes()}) {
+    for (const Mode& mode : modes) {
       if (argc > 1 && std::string_view(argv[1]) == mode.name) return mode.run(arguments);
     }
   }

@@ -35,7 +35,8 @@ void run_steps(Trainer& trainer, std::optional<Session>& session) {
   }
 }
 
-// end KIND OUTPUT: ends as KIND says, without stop(). With "-" for OUTPUT there is no session, and the end must be the same.
+// end KIND OUTPUT: ends as KIND says, without stop(). With "-" for OUTPUT there is no session, and
+// the end must be the same.
 int end(const Arguments& arguments) {
   const std::string& kind = arguments.at(0);
   const std::string& output = arguments.at(1);
@@ -71,7 +72,8 @@ int end(const Arguments& arguments) {
   return 97;
 }
 
-// record OUTPUT: ten steps; then waits for a line on stdin; then steps without end, until it is killed.
+// record OUTPUT: ten steps; then waits for a line on stdin; then steps without end, until it is
+// killed.
 int record(const Arguments& arguments) {
   Net model;
   Trainer trainer(model);
@@ -91,6 +93,9 @@ int record(const Arguments& arguments) {
 
 }  // namespace
 
-const std::vector<Mode> kEndModes = {{"end", &end}, {"record", &record}};
+std::span<const Mode> end_modes() {
+  static constexpr Mode kModes[] = {{"end", &end}, {"record", &record}};
+  return kModes;
+}
 
 }  // namespace victim

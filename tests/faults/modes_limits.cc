@@ -1,5 +1,7 @@
 // Too little memory, too little disk.
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -14,19 +16,21 @@ namespace {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
-// flood OUTPUT PAIRS THREADS: far more records than fit, while the disk hangs. If any hook waited for the writer, this
-// would never end.
+// flood OUTPUT PAIRS THREADS: far more records than fit, while the disk hangs. If any hook waited
+// for the writer, this would never end.
 int flood(const Arguments& arguments) {
   const std::string& output = arguments.at(0);
   const std::uint64_t pairs = std::stoull(arguments.at(1));
   const int threads = std::stoi(arguments.at(2));
   constexpr std::uint64_t kLastPairs = 100;
   Net model;
-  Session session = must_start(*model, {.output = output, .ops = false, .memory_cap_bytes = kMebibyte});
+  Session session =
+      must_start(*model, {.output = output, .ops = false, .memory_cap_bytes = kMebibyte});
   disk::hold();
   std::atomic<int> flooding{threads};
   std::atomic<bool> room{false};
   std::vector<std::thread> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) {
     workers.emplace_back([&] {
       enter_scope_pairs(model, pairs);
@@ -45,7 +49,8 @@ int flood(const Arguments& arguments) {
 
   const auto profile = session.stop();
   constexpr std::uint64_t kMarks = 3;  // recording starts, two steps
-  say("expected", kMarks + static_cast<std::uint64_t>(threads) * (pairs + kLastPairs) * kRecordsPerPair);
+  say("expected",
+      kMarks + static_cast<std::uint64_t>(threads) * (pairs + kLastPairs) * kRecordsPerPair);
   say("stop", outcome(profile));
   if (profile) say_profile(*profile);
   return 0;
@@ -54,13 +59,14 @@ int flood(const Arguments& arguments) {
 std::size_t anonymous_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.rfind("RssAnon:", 0) == 0) return std::stoull(line.substr(8));
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8));
   }
   return 0;
 }
 
-// memory OUTPUT STEPS CAP [hold]: many operators, many steps; says how much the program's own memory grew. With "-" for
-// OUTPUT there is no session. With "hold" the disk hangs from the start, so that all that may fill up does.
+// memory OUTPUT STEPS CAP [hold]: many operators, many steps; says how much the program's own
+// memory grew. With "-" for OUTPUT there is no session. With "hold" the disk hangs from the start,
+// so that all that may fill up does.
 int memory(const Arguments& arguments) {
   const std::string& output = arguments.at(0);
   const int steps = std::stoi(arguments.at(1));
@@ -104,25 +110,39 @@ void limit_file_size(rlim_t bytes) {
   setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-// disk KIND OUTPUT OTHER STEPS: the disk fails while recording or at stop; then the trace is saved to OTHER.
+// disk KIND OUTPUT OTHER STEPS: the disk fails while recording or at stop; then the trace is saved
+// to OTHER.
 int disk_fails(const Arguments& arguments) {
   const std::string& kind = arguments.at(0);
   const std::string& output = arguments.at(1);
   const std::string& other = arguments.at(2);
   const int steps = std::stoi(arguments.at(3));
-  constexpr long kBytes = 20'000;
+  constexpr long kBytes = 1'000;
   Net model;
   Trainer trainer(model);
+  constexpr uid_t kNobody = 65534;
+  if (kind == "permission" && ::geteuid() == 0 && ::seteuid(kNobody) != 0) return 96;
   auto session = Session::start(model, {.output = output, .memory_cap_bytes = 2 * kMebibyte});
   say("start", outcome(session));
   if (!session) return 0;
-  if (kind == "ENOSPC") disk::fail_writes(output, kBytes, ENOSPC);
+  const auto train = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      trainer.step();
+      session->step();
+    }
+  };
+  train(2);
+  wait_until_quiet(output + ".part");  // so that something is on the disk
+  struct stat status {};
+  ::stat((output + ".part").c_str(), &status);
+  if (kind == "ENOSPC" || kind == "recovers") disk::fail_writes(output, kBytes, ENOSPC);
   if (kind == "EIO") disk::fail_writes(output, kBytes, EIO);
   if (kind == "rename") disk::fail_rename(output, EIO);
-  if (kind == "RLIMIT_FSIZE") limit_file_size(kBytes);
-  for (int i = 0; i < steps; ++i) {
-    trainer.step();
-    session->step();
+  if (kind == "RLIMIT_FSIZE") limit_file_size(static_cast<rlim_t>(status.st_size + kBytes));
+  train(steps - 2);
+  if (kind == "recovers") {
+    wait_until_quiet(output + ".part");
+    disk::repair();
   }
   say("stop", outcome(session->stop()));
   const auto profile = session->profile();
@@ -137,7 +157,8 @@ int disk_fails(const Arguments& arguments) {
   return 0;
 }
 
-// save DEATH OUTPUT TARGET: saves to TARGET again and again, and dies there as told; with "-", until it is killed.
+// save DEATH OUTPUT TARGET: saves to TARGET again and again, and dies there as told; with "-",
+// until it is killed.
 int save(const Arguments& arguments) {
   const std::string& death = arguments.at(0);
   const std::string& target = arguments.at(2);
@@ -156,7 +177,10 @@ int save(const Arguments& arguments) {
 
 }  // namespace
 
-const std::vector<Mode> kLimitModes = {
-    {"flood", &flood}, {"memory", &memory}, {"disk", &disk_fails}, {"save", &save}};
+std::span<const Mode> limit_modes() {
+  static constexpr Mode kModes[] = {
+      {"flood", &flood}, {"memory", &memory}, {"disk", &disk_fails}, {"save", &save}};
+  return kModes;
+}
 
 }  // namespace victim

@@ -13,7 +13,7 @@ namespace nn = torch::nn;
 
 // Throws in the middle of a layer, three scopes deep.
 struct ThrowingImpl : nn::Module {
-  torch::Tensor forward(torch::Tensor x, bool throws) {
+  torch::Tensor forward(const torch::Tensor& x, bool throws) {
     const layertrace::ModuleScope scope(this);
     if (throws) throw std::runtime_error("the user's own trouble");
     return x + 1;
@@ -33,11 +33,11 @@ struct RecursiveImpl : nn::Module {
 TORCH_MODULE(Recursive);
 
 // Two classes of the same size, so that one can stand where the other stood.
-template <int N>
+template <int kFactor>
 struct TemporaryImpl : nn::Module {
-  torch::Tensor forward(torch::Tensor x) {
+  torch::Tensor forward(const torch::Tensor& x) {
     const layertrace::ModuleScope scope(this);
-    return x * N;
+    return x * kFactor;
   }
 };
 using FirstImpl = TemporaryImpl<1>;
@@ -49,7 +49,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     static nn::Linear linear{nullptr};
     return linear;
   }
-  static torch::Tensor forward(torch::autograd::AutogradContext* context, torch::Tensor x) {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& x) {
     context->save_for_backward({x});
     return layer()(x);
   }
@@ -98,7 +98,8 @@ class Place {
   alignas(64) std::array<std::byte, 1024> bytes_;
 };
 
-// One after the other at the same address: a registered module, one of another class, one of the first class again.
+// One after the other at the same address: a registered module, one of another class, one of the
+// first class again.
 void run_at_one_place(Zoo& model, Place& place, int step, const torch::Tensor& x) {
   const layertrace::ModuleScope scope(model.get());
   if (step == 0) {
@@ -127,7 +128,8 @@ int modules(const Arguments& arguments) {
       say("caught", error.what());
     }
     try {
-      model->recursive->fc(torch::ones({2, 5}));  // of the wrong shape: LibTorch throws inside its own layer
+      model->recursive->fc(
+          torch::ones({2, 5}));  // of the wrong shape: LibTorch throws inside its own layer
     } catch (const c10::Error&) {
       say("caught_torch", "c10::Error");
     }
@@ -145,11 +147,17 @@ int modules(const Arguments& arguments) {
 // names OUTPUT: names that a terminal, a JSON reader or a web page would take for more than a name.
 int names(const Arguments& arguments) {
   nn::Sequential model;
-  const std::array<std::string, 8> kNames = {
-      "\x1b[31mred\x1b]0;title\a", "two\nlines\ttab", "quote\"back\\slash", "</script><script>alert(1)</script>",
-      "not utf-8: \xff\xfe\xc3",   "層→🙂",              "{0} %s %n",           std::string(5000, 'n'),
+  const std::array<std::string, 8> hostile = {
+      "\x1b[31mred\x1b]0;title\a",
+      "two\nlines\ttab",
+      "quote\"back\\slash",
+      "</script><script>alert(1)</script>",
+      "not utf-8: \xff\xfe\xc3",
+      "層→🙂",
+      "{0} %s %n",
+      std::string(5000, 'n'),
   };
-  for (const std::string& name : kNames) model->push_back(std::string(name), nn::Linear(4, 4));
+  for (const std::string& name : hostile) model->push_back(std::string(name), nn::Linear(4, 4));
   const torch::Tensor x = torch::ones({2, 4});
   Session session = must_start(*model, {.output = arguments.at(0)});
   {
@@ -165,6 +173,9 @@ int names(const Arguments& arguments) {
 
 }  // namespace
 
-const std::vector<Mode> kModuleModes = {{"modules", &modules}, {"names", &names}};
+std::span<const Mode> module_modes() {
+  static constexpr Mode kModes[] = {{"modules", &modules}, {"names", &names}};
+  return kModes;
+}
 
 }  // namespace victim

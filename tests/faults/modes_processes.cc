@@ -1,13 +1,33 @@
 // More than one thread, process or session.
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <random>
 #include <thread>
 
 #include "victim.h"
+
+namespace {
+std::atomic<bool> threads_fail{false};
+void fail_threads(bool fail) { threads_fail = fail; }
+}  // namespace
+
+// In front of the C library's.
+extern "C" __attribute__((visibility("default"))) int pthread_create(
+    pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+    void* argument) noexcept {
+  if (threads_fail) return EAGAIN;
+  using Function = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static auto* const real = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return real(thread, attributes, run, argument);
+}
 
 namespace victim {
 namespace {
@@ -31,7 +51,8 @@ int wait_for(pid_t child) {
 
 constexpr int kChildCode = 7;
 
-// What a child does with what it inherited: all of it must be harmless, and nothing of it may reach the parent's file.
+// What a child does with what it inherited: all of it must be harmless, and nothing of it may reach
+// the parent's file.
 void use_inherited(Trainer& trainer, Session& session) {
   trainer.step();
   session.step();
@@ -54,11 +75,19 @@ void record_own(Net& model, Trainer& trainer, const std::string& output) {
   if (!own->stop()) std::_Exit(54);
 }
 
-// How children end, in turn.
-enum class ChildEnd { kExit, kUnderscoreExit, kExec, kOwnSession, kSameFile, kDestroy, kCount };
+// How children end, in turn. To exit takes a while: LibTorch has much to destroy.
+enum class ChildEnd {
+  kExec,
+  kOwnSession,
+  kSameFile,
+  kDestroy,
+  kExit,
+  kUnderscoreExit,
+  kCount = 10
+};
 
-[[noreturn]] void be_child(int number, Net& model, Trainer& trainer, std::optional<Session>& session,
-                           const std::string& output) {
+[[noreturn]] void be_child(int number, Net& model, Trainer& trainer,
+                           std::unique_ptr<Session>& session, const std::string& output) {
   ::alarm(100);
   switch (static_cast<ChildEnd>(number % static_cast<int>(ChildEnd::kCount))) {
     case ChildEnd::kExec:
@@ -74,12 +103,12 @@ enum class ChildEnd { kExit, kUnderscoreExit, kExec, kOwnSession, kSameFile, kDe
       use_inherited(trainer, *session);
       session.reset();
       std::exit(kChildCode);
-    case ChildEnd::kUnderscoreExit:
-      use_inherited(trainer, *session);
-      ::_exit(kChildCode);
-    default:
+    case ChildEnd::kExit:
       use_inherited(trainer, *session);
       std::exit(kChildCode);
+    default:
+      use_inherited(trainer, *session);
+      ::_exit(kChildCode);
   }
 }
 
@@ -89,8 +118,8 @@ int forks(const Arguments& arguments) {
   const int count = std::stoi(arguments.at(1));
   Net model;
   Trainer trainer(model);
-  static std::optional<Session> session;
-  session = must_start(*model, {.output = output});
+  static std::unique_ptr<Session> session;
+  session = std::make_unique<Session>(must_start(*model, {.output = output}));
   std::atomic<bool> over{false};
   std::atomic<std::uint64_t> steps{0};
   std::thread busy([&] {
@@ -99,10 +128,11 @@ int forks(const Arguments& arguments) {
     std::uint64_t number = 0;
     while (!over) {
       const layertrace::Scope scope("busy " + std::to_string(++number % 1000));
-      enter_scope_pairs(model, 50);
+      enter_scope_pairs(model, 5);
       own_trainer.step();
       session->step();
       ++steps;
+      std::this_thread::sleep_for(milliseconds(3));
     }
   });
   std::string codes;
@@ -111,7 +141,12 @@ int forks(const Arguments& arguments) {
     for (int i = 0; i < count; ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
       std::cout.flush();
-      const pid_t child = ::fork();
+      pid_t child = 0;
+      {
+        const layertrace::ModuleScope scope(
+            model.get());  // the child leaves what its parent entered
+        child = ::fork();
+      }
       if (child == 0) be_child(i, model, trainer, session, output);
       codes += std::to_string(wait_for(child)) + ",";
     }
@@ -124,6 +159,47 @@ int forks(const Arguments& arguments) {
   say("stop", outcome(profile));
   if (profile) say_profile(*profile);
   say("steps_made", steps.load());
+  return 0;
+}
+
+// fork_in_hooks OUTPUT COUNT: forks while another thread is in and out of those hooks that take a
+// lock (names of regions, modules met from ever another caller). Each child needs the same locks
+// for a session of its own.
+int fork_in_hooks(const Arguments& arguments) {
+  Net model;
+  static std::unique_ptr<Session> session;
+  session =
+      std::make_unique<Session>(must_start(*model, {.output = arguments.at(0), .ops = false}));
+  std::atomic<bool> over{false};
+  std::thread busy([&] {
+    while (!over) {
+      const layertrace::Scope region("some region");
+      const layertrace::ModuleScope alone(model->fc1.get());
+      const layertrace::ModuleScope outer(model.get());
+      const layertrace::ModuleScope below(model->fc1.get());
+    }
+  });
+  std::string codes;
+  for (int i = 0; i < std::stoi(arguments.at(1)); ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(100);
+      auto own = Session::start(model, {.ops = false});
+      if (!own) std::_Exit(53);
+      {
+        const layertrace::Scope region("a name of the child's");
+        enter_scope_pairs(model, 10);
+      }
+      const auto profile = own->stop();
+      const bool right = profile && profile->health.recorded == 1 + 2 + 10 * kRecordsPerPair;
+      ::_exit(right ? kChildCode : 54);
+    }
+    codes += std::to_string(wait_for(child)) + ",";
+  }
+  over = true;
+  busy.join();
+  say("children", codes);
+  say("stop", outcome(session->stop()));
   return 0;
 }
 
@@ -156,8 +232,12 @@ int threads(const Arguments& arguments) {
   return 0;
 }
 
-// sessions OUTPUT COUNT: sessions so short that the writer hardly wakes, each with a thread that was born just before its
-// end. Says how many did not count exactly what was emitted.
+Result<Profile> stop_on_another_thread(Session& session) {
+  return std::async(std::launch::async, [&] { return session.stop(); }).get();
+}
+
+// sessions OUTPUT COUNT: sessions so short that the writer hardly wakes, each with a thread that
+// was born just before its end. Says how many did not count exactly what was emitted.
 int sessions(const Arguments& arguments) {
   const int count = std::stoi(arguments.at(1));
   Net model;
@@ -166,22 +246,26 @@ int sessions(const Arguments& arguments) {
     Session session = must_start(*model, {.output = arguments.at(0), .ops = false});
     if (i % 3 == 1) std::this_thread::sleep_for(milliseconds(3));
     std::thread([&] { enter_scope_pairs(model, 5); }).join();
-    std::optional<Result<Profile>> profile;
-    std::thread([&] { profile = session.stop(); }).join();
-    if (!*profile || (*profile)->health.recorded != 1 + 5 * kRecordsPerPair || (*profile)->health.dropped != 0) ++wrong;
+    const auto profile = stop_on_another_thread(session);
+    const bool right = profile && profile->health.recorded == 1 + 5 * kRecordsPerPair &&
+                       profile->health.dropped == 0;
+    wrong += right ? 0 : 1;
   }
   say("wrong", wrong);
   return 0;
 }
 
-// busy_stop OUTPUT: stopped while other threads are in the middle of forward and backward, which they go on with.
+// busy_stop OUTPUT: stopped while other threads are in the middle of forward and backward, which
+// they go on with.
 int busy_stop(const Arguments& arguments) {
   Net model;
   std::atomic<bool> over{false};
   std::atomic<std::uint64_t> done{0};
+  constexpr int kThreads = 3;
   std::vector<std::thread> busy;
+  busy.reserve(kThreads);
   Session session = must_start(*model, {.output = arguments.at(0)});
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kThreads; ++i) {
     busy.emplace_back([&] {
       Net own;
       Trainer trainer(own);
@@ -190,8 +274,7 @@ int busy_stop(const Arguments& arguments) {
   }
   while (done < 50) std::this_thread::sleep_for(milliseconds(1));
   session.step();
-  std::optional<Result<Profile>> profile;
-  std::thread([&] { profile = session.stop(); }).join();
+  const auto profile = stop_on_another_thread(session);
   const std::uint64_t at_stop = done;
   while (done < at_stop + 50) std::this_thread::sleep_for(milliseconds(1));
   // The same threads meet the next session.
@@ -202,9 +285,9 @@ int busy_stop(const Arguments& arguments) {
   const auto next_profile = next.stop();
   over = true;
   for (auto& thread : busy) thread.join();
-  say("stop", outcome(*profile));
+  say("stop", outcome(profile));
   say("next_stop", outcome(next_profile));
-  if (*profile) say_profile(**profile);
+  if (profile) say_profile(*profile);
   return 0;
 }
 
@@ -218,7 +301,9 @@ int nested(const Arguments& arguments) {
   trainer.step();
   session.step();
   say("second_start", outcome(Session::start(model, {.output = other})));
-  std::thread([&] { say("thread_start", outcome(Session::start(model, {.output = other}))); }).join();
+  std::thread([&] {
+    say("thread_start", outcome(Session::start(model, {.output = other})));
+  }).join();
   say("early_profile", outcome(session.profile()));
   say("early_save", outcome(session.save(other)));
   trainer.step();
@@ -232,15 +317,46 @@ int nested(const Arguments& arguments) {
   say("late_profile", outcome(session.profile()));
 
   Session moved = std::move(session);
-  say("moved_from_stop", outcome(session.stop()));  // NOLINT(bugprone-use-after-move): that is the fault
+  say("moved_from_stop",
+      outcome(session.stop()));  // NOLINT(bugprone-use-after-move): that is the fault
   say("moved_to_profile", outcome(moved.profile()));
   auto next = Session::start(model, {.output = other});
   say("next_start", outcome(next));
   trainer.step();
   next->step();
   say("next_stop", outcome(next->stop()));
-  say("no_models", outcome(Session::start(std::vector<std::pair<std::string, torch::nn::Module*>>{{"a", nullptr}})));
+  say("no_models", outcome(Session::start(
+                       std::vector<std::pair<std::string, torch::nn::Module*>>{{"a", nullptr}})));
   say("small_cap", outcome(Session::start(model, {.memory_cap_bytes = 1})));
+  return 0;
+}
+
+// signals OUTPUT: a program that blocks a signal in all its threads and waits for it. Through a
+// thread of ours that did not block it, the signal would end the program.
+int signals(const Arguments& arguments) {
+  Net model;
+  Session session = must_start(*model, {.output = arguments.at(0)});
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  ::kill(::getpid(), SIGUSR1);
+  std::this_thread::sleep_for(milliseconds(20));
+  int received = 0;
+  sigwait(&wanted, &received);
+  say("received", received == SIGUSR1 ? "SIGUSR1" : "another");
+  session.step();
+  say("stop", outcome(session.stop()));
+  return 0;
+}
+
+// no_thread OUTPUT: the system gives no thread for the writer.
+int no_thread(const Arguments& arguments) {
+  Net model;
+  fail_threads(true);
+  say("start", outcome(Session::start(model, {.output = arguments.at(0)})));
+  fail_threads(false);
+  say("next_start", outcome(Session::start(model, {.output = arguments.at(0)})));
   return 0;
 }
 
@@ -256,8 +372,8 @@ int loader(const Arguments& arguments) {
   Net model;
   Session session = must_start(*model, {.output = arguments.at(0)});
   for (int epoch = 0; epoch < 3; ++epoch) {
-    auto batches = torch::data::make_data_loader(
-        Numbers().map(torch::data::transforms::Stack<>()), torch::data::DataLoaderOptions(8).workers(2));
+    auto batches = torch::data::make_data_loader(Numbers().map(torch::data::transforms::Stack<>()),
+                                                 torch::data::DataLoaderOptions(8).workers(2));
     for (const auto& batch : *batches) {
       model->forward(batch.data).sum().backward();
       session.step();
@@ -271,9 +387,15 @@ int loader(const Arguments& arguments) {
 
 }  // namespace
 
-const std::vector<Mode> kProcessModes = {
-    {"forks", &forks},   {"threads", &threads}, {"sessions", &sessions}, {"busy_stop", &busy_stop},
-    {"nested", &nested}, {"loader", &loader},
-};
+std::span<const Mode> process_modes() {
+  static constexpr Mode kModes[] = {
+      {"forks", &forks},         {"fork_in_hooks", &fork_in_hooks},
+      {"threads", &threads},     {"sessions", &sessions},
+      {"busy_stop", &busy_stop}, {"nested", &nested},
+      {"loader", &loader},       {"signals", &signals},
+      {"no_thread", &no_thread},
+  };
+  return kModes;
+}
 
 }  // namespace victim

@@ -124,35 +124,31 @@ def test_16_unknown_additions_are_passed_over(tmp_path: Path) -> None:
 # ---- Damage ---------------------------------------------------------------------------------
 
 
-def assert_read_or_refused(path: Path) -> bool:
-    """True if it was read."""
-    results = [layertrace(command, path) for command in COMMANDS]
-    for result in results:
-        if result.returncode == 0:
-            assert result.stderr == ""
-            assert result.stdout.endswith("\n")
-        else:
-            assert_refused(result)
-    codes = {result.returncode for result in results}
-    assert len(codes) == 1
-    if codes == {0}:
-        json.loads(results[1].stdout)
-    return codes == {0}
+def is_read(path: Path, command: str = "layers") -> bool:
+    """Whether a damaged file is read; if not, it must be refused as any other."""
+    result = layertrace(command, path)
+    if result.returncode != 0:
+        assert_refused(result)
+        return False
+    assert result.stderr == ""
+    assert result.stdout.endswith("\n")
+    if command == "layers":
+        json.loads(result.stdout)
+    return True
 
 
 def test_truncated_anywhere(tmp_path: Path) -> None:
     whole = SAMPLE.read_bytes()
     path = tmp_path / "cut.pftrace"
     random_number = random.Random(1)
-    offsets = {*range(1, 40), len(whole) - 1, len(whole) - 2}
-    offsets |= {random_number.randrange(len(whole)) for _ in range(40)}
+    offsets = {1, 2, 3, 10, 100, 1000, len(whole) - 2, len(whole) - 1}
+    offsets |= {random_number.randrange(2000) for _ in range(12)}
+    offsets |= {random_number.randrange(len(whole)) for _ in range(12)}
     read_from = []
     for offset in sorted(offsets):
         path.write_bytes(whole[:offset])
-        if assert_read_or_refused(path):
+        if is_read(path):
             read_from.append(offset)
-            health = json.loads(layertrace_output("layers", path))["health"]
-            assert health["cut"] is True
             assert "cut off" in layertrace_output("info", path)
     # From its head on, whatever there is of a trace is read.
     assert read_from == [offset for offset in sorted(offsets) if offset >= read_from[0]]
@@ -177,7 +173,7 @@ def test_damaged_anywhere(tmp_path: Path) -> None:
             start = number.randrange(reach)
             data[start:start] = data[start : start + number.randrange(1, 2000)]
         path.write_bytes(data)
-        assert_read_or_refused(path)
+        is_read(path, COMMANDS[seed // 2 % 3])
 
 
 def test_packets_in_disorder(tmp_path: Path) -> None:
@@ -189,7 +185,8 @@ def test_packets_in_disorder(tmp_path: Path) -> None:
     random.Random(0).shuffle(shuffled)
     for order in (packets[::-1], packets + packets, packets[:16] + shuffled, packets[::2]):
         path.write_bytes(Trace(packet=order).SerializeToString())
-        assert_read_or_refused(path)
+        for command in COMMANDS:
+            is_read(path, command)
 
 
 # ---- Arguments ------------------------------------------------------------------------------

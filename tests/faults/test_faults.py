@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,21 @@ def running_victim(*arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=TIMEOUT_S)
 
 
+@cache
+def decoded(trace: Path) -> Decoded:
+    """A finished trace, by Perfetto's protos. Each test has its own folder, so paths tell."""
+    return decode(trace)
+
+
 def profile_of(trace: Path) -> dict[str, Any]:
     return json.loads(layertrace_output("layers", trace, "--format", "json"))
 
 
 def assert_whole(trace: Path, steps: int) -> dict[str, Any]:
-    """A trace that has all there was: read by layertrace and by Perfetto's protos."""
-    decoded = decode(trace)
-    assert decoded.footer is not None
+    """A trace that has all there was: read by layertrace and (unless that would take long, in
+    Python) by Perfetto's protos."""
+    if trace.stat().st_size < 2_000_000:
+        assert decoded(trace).footer is not None
     profile = profile_of(trace)
     assert profile["health"]["cut"] is False
     assert len(profile["steps"]) == steps
@@ -73,8 +81,7 @@ def assert_cut(trace: Path, at_least_steps: int) -> dict[str, Any]:
     """What a killed program leaves: no final name, a part that opens and says what it is."""
     assert not trace.exists()
     part = trace.with_name(trace.name + ".part")
-    decoded = decode(part, may_be_cut=True)
-    assert decoded.footer is None
+    assert decode(part, may_be_cut=True).footer is None
     assert "cut off" in layertrace_output("info", part)
     assert "fc1" in layertrace_output("tree", part)
     profile = profile_of(part)
@@ -88,7 +95,8 @@ def step_ends(trace: Decoded) -> int:
 
 
 def gaps(trace: Decoded) -> int:
-    return sum(int(each.args["dropped"]) for each in trace.instants if "dropped" in each.args)  # type: ignore[call-overload]
+    marks = [each.args["dropped"] for each in trace.instants if each.name == "records dropped"]
+    return sum(marks)  # type: ignore[arg-type]
 
 
 # ---- 1: buffer full -------------------------------------------------------------------------
@@ -112,13 +120,13 @@ def test_1_buffer_full(tmp_path: Path, threads: int) -> None:
         dropped,
     ]
     # The place: the gaps that are marked in the trace add up to what is missing.
-    decoded = decode(trace)
-    assert decoded.footer is not None
-    assert decoded.footer["dropped"] == dropped
-    assert gaps(decoded) == dropped
+    seen = decoded(trace)
+    assert seen.footer is not None
+    assert seen.footer["dropped"] == dropped
+    assert gaps(seen) == dropped
     assert f"{dropped:,} dropped of {emitted:,} records" in layertrace_output("tree", trace)
     # Nothing of what was kept is torn: each begin has its end.
-    slices = sum(len(decoded.on(thread.uuid)) for thread in decoded.threads)
+    slices = sum(len(seen.on(thread.uuid)) for thread in seen.threads)
     assert 2 * slices == recorded - 3  # recording starts, two steps
 
 
@@ -127,24 +135,31 @@ def test_1_buffer_full(tmp_path: Path, threads: int) -> None:
 MEBIBYTE = 1 << 20
 
 
-@pytest.mark.parametrize("disk", ["", "hold"], ids=["disk works", "disk hangs"])
-def test_2_memory_cap(tmp_path: Path, disk: str) -> None:
+CAP = 16 * MEBIBYTE
+MEMORY_STEPS = 600
+
+
+@pytest.fixture(scope="module")
+def grown_without_session_kib() -> int:
+    return int(victim("memory", "-", MEMORY_STEPS, CAP)["grown_kib"])
+
+
+@pytest.mark.parametrize("disk", [(), ("hold",)], ids=["disk works", "disk hangs"])
+def test_2_memory_cap(
+    tmp_path: Path, grown_without_session_kib: int, disk: tuple[str, ...]
+) -> None:
     """A million operators under a cap of 16 MiB.
 
     What counts is the program's own (anonymous) memory, at its highest, against the same run
     without a session. Not counted: pages of files, since layertrace's code is no recording. The
     bound is the promised cap + 10 %, and 1 MiB for what malloc keeps of the pages it was given.
     """
-    cap = 16 * MEBIBYTE
-    steps = 1500
-    arguments = (steps, cap, disk) if disk else (steps, cap)
-    without = int(victim("memory", "-", *arguments)["grown_kib"])
-    said = victim("memory", tmp_path / "run.pftrace", *arguments)
+    said = victim("memory", tmp_path / "run.pftrace", MEMORY_STEPS, CAP, *disk)
     assert said["stop"] == "ok"
-    assert int(said["emitted"]) > 1_000_000
-    assert (int(said["dropped"]) > 0) == (disk == "hold")
-    grown = (int(said["grown_kib"]) - without) * 1024
-    assert grown <= cap * 1.1 + MEBIBYTE, f"{grown / MEBIBYTE:.1f} MiB"
+    assert int(said["emitted"]) > 2_000_000
+    assert (int(said["dropped"]) > 0) == bool(disk)
+    grown = (int(said["grown_kib"]) - grown_without_session_kib) * 1024
+    assert grown <= CAP * 1.1 + MEBIBYTE, f"{grown / MEBIBYTE:.1f} MiB"
 
 
 # ---- 3 and 6: killed while recording --------------------------------------------------------
@@ -154,8 +169,7 @@ def wait_for_steps(part: Path, steps: int) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         if part.exists() and part.stat().st_size > 0:
-            decoded = decode(part, may_be_cut=True)
-            if step_ends(decoded) >= steps:
+            if step_ends(decode(part, may_be_cut=True)) >= steps:
                 return
         time.sleep(0.05)
     raise AssertionError("the steps were never written")
@@ -241,10 +255,13 @@ def test_4_kill_while_saving(tmp_path: Path) -> None:
 )
 def test_5_end_without_stop(tmp_path: Path, kind: str, code: int) -> None:
     trace = tmp_path / "run.pftrace"
-    with_session = run(VICTIM, "end", kind, trace)
-    without = run(VICTIM, "end", kind, "-")
-    assert with_session.returncode == without.returncode == code
-    assert with_session.stderr == without.stderr
+    ended = run(VICTIM, "end", kind, trace)
+    assert ended.returncode == code
+    if code < 0:
+        without = run(VICTIM, "end", kind, "-")
+        assert (ended.returncode, ended.stderr) == (without.returncode, without.stderr)
+    else:
+        assert ended.stderr == ""
     profile = assert_whole(trace, steps=STEPS)
     assert profile["health"]["dropped"] == 0
 
@@ -283,6 +300,24 @@ def test_7_disk_fails_while_recording(tmp_path: Path, kind: str) -> None:
     part = trace.with_name(trace.name + ".part")
     assert split_packets(part.read_bytes())[1], "the file ends inside a packet"
     assert profile_of(part)["health"]["cut"] is (kind != "rename")
+
+
+def test_7_disk_recovers(tmp_path: Path) -> None:
+    """Full for a while, and free again before the end: nothing is lost, and nobody is told."""
+    trace = tmp_path / "run.pftrace"
+    said = victim("disk", "recovers", trace, tmp_path / "other.pftrace", 20)
+    assert said["stop"] == said["save"] == "ok"
+    assert_whole(trace, steps=20)
+
+
+def test_7_no_permission(tmp_path: Path) -> None:
+    """The victim is not root there, whoever runs the test."""
+    tmp_path.chmod(0o555)
+    output = tmp_path / "run.pftrace"
+    said = victim("disk", "permission", output, tmp_path / "other.pftrace", 1)
+    assert said["start"] == (
+        f"cannot write {output}: {os.strerror(errno.EACCES)}. Choose a path that you may write to"
+    )
 
 
 def test_7_disk_full_for_long(tmp_path: Path) -> None:
@@ -325,7 +360,6 @@ def test_7_really_full_disk(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["missing folder", "folder", "file as folder", "device", "proc"])
 def test_7_bad_place(tmp_path: Path, kind: str) -> None:
-    """No permission bits here: root may do anything. /proc is refused to everybody."""
     (tmp_path / "file").touch()
     output, cause = {
         "missing folder": (tmp_path / "none" / "run.pftrace", errno.ENOENT),
@@ -359,7 +393,7 @@ def test_8_forks(tmp_path: Path) -> None:
     assert [step["index"] for step in profile["steps"]] == list(range(int(said["steps"])))
 
     children = sorted(tmp_path.glob("*.child*"))
-    assert len(children) == 8
+    assert len(children) == 5
     pids = {profile["run"]["pid"]}
     for child in children:
         own = assert_whole(child, steps=2)
@@ -371,6 +405,12 @@ def test_8_forks(tmp_path: Path) -> None:
     assert len(pids) == 1 + len(children)
     left = {path.name for path in tmp_path.iterdir()} - {path.name for path in children}
     assert left == {"run.pftrace", "plain.pftrace"}
+
+
+def test_8_fork_inside_hooks(tmp_path: Path) -> None:
+    said = victim("fork_in_hooks", tmp_path / "run.pftrace", 30)
+    assert said["children"] == "7," * 30
+    assert said["stop"] == "ok"
 
 
 def activities_per_step(folder: Path) -> int:
@@ -387,9 +427,9 @@ def test_8_data_loader_workers(tmp_path: Path) -> None:
     said = victim("loader", trace)
     assert said["stop"] == "ok"
     assert_whole(trace, steps=24)
-    decoded = decode(trace)
+    seen = decoded(trace)
     per_thread = [
-        sum(each.name == "data" for each in decoded.on(thread.uuid)) for thread in decoded.threads
+        sum(each.name == "data" for each in seen.on(thread.uuid)) for thread in seen.threads
     ]
     assert sum(per_thread) == 3 * 64  # each example, whichever worker made it
 
@@ -399,15 +439,15 @@ def test_8_data_loader_workers(tmp_path: Path) -> None:
 
 def test_9_threads_come_and_go(tmp_path: Path) -> None:
     trace = tmp_path / "run.pftrace"
-    said = victim("threads", trace, 400)
+    said = victim("threads", trace, 200)
     assert said["stop"] == "ok"
     assert said["emitted"] == said["expected"]
     assert int(said["recorded"]) + int(said["dropped"]) == int(said["emitted"])
     assert said["dropped"] == "0"
-    assert_whole(trace, steps=10)
-    decoded = decode(trace)
-    slices = sum(len(decoded.on(thread.uuid)) for thread in decoded.threads)
-    assert 2 * slices + 1 + 10 == int(said["recorded"])
+    assert_whole(trace, steps=5)
+    seen = decoded(trace)
+    slices = sum(len(seen.on(thread.uuid)) for thread in seen.threads)
+    assert 2 * slices + 1 + 5 == int(said["recorded"])
 
 
 def test_9_short_sessions(tmp_path: Path) -> None:
@@ -421,6 +461,17 @@ def test_9_stop_while_others_run(tmp_path: Path) -> None:
     assert said["stop"] == said["next_stop"] == "ok"
     assert_whole(trace, steps=1)
     assert_whole(tmp_path / "run.pftrace.next", steps=1)
+
+
+def test_9_signals_are_for_the_programs_threads(tmp_path: Path) -> None:
+    said = victim("signals", tmp_path / "run.pftrace")
+    assert said == {"received": "SIGUSR1", "stop": "ok"}
+
+
+def test_9_no_thread_for_the_writer(tmp_path: Path) -> None:
+    said = victim("no_thread", tmp_path / "run.pftrace")
+    assert said["start"].startswith("cannot start a session: no thread")
+    assert said["next_start"] == "ok"
 
 
 # ---- 10: out of turn ------------------------------------------------------------------------
@@ -457,10 +508,10 @@ def test_11_modules(tmp_path: Path) -> None:
     assert said["stop"] == "ok"
     profile = assert_whole(trace, steps=3)
     layers = {layer["path"]: layer for layer in profile["layers"]}
-    decoded = decode(trace)
+    seen = decoded(trace)
 
     # Forward raises: the scopes it left are closed and marked, root and leaf, and no others.
-    thrown = [each for each in decoded.slices if each.end_args.get("ended_by") == "exception"]
+    thrown = [each for each in seen.slices if each.end_args.get("ended_by") == "exception"]
     assert sorted((each.path, each.category) for each in thrown) == sorted(
         [("", "forward"), ("throwing", "forward"), ("recursive.fc", "forward")] * 3
     )
@@ -470,13 +521,14 @@ def test_11_modules(tmp_path: Path) -> None:
     # Recursion: five calls a forward, and the time of the outermost.
     recursive = layers["recursive"]["forward"]
     assert recursive["calls"] == 2 * 5
-    spans = [each for each in decoded.slices if each.name == "recursive"]
     outermost = [
         each
-        for each in spans
-        if each.category == "forward" and (each.parent is None or each.parent.path == "")
+        for each in seen.on(seen.threads[0].uuid)
+        if each.name in ("recursive", "recursive.fc")
+        and each.category == "forward"
+        and (each.parent is None or each.parent.path == "")
     ]
-    assert len(outermost) == 6
+    assert [each.name for each in outermost] == ["recursive", "recursive.fc", "recursive"] * 3
     assert recursive["host_ns"] == pytest.approx(sum(each.duration_ns for each in outermost) / 3)
 
     # Shared: one module under two names; all its calls are found, and it says so.

@@ -1,4 +1,5 @@
-// What all modes of the victim share: a model that starts fast, a training step, and words for the test that watches.
+// What all modes of the victim share: a model that starts fast, a training step, and words for the
+// test that watches.
 #pragma once
 
 #include <torch/torch.h>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <iostream>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,13 +24,14 @@ using layertrace::Session;
 
 struct NetImpl : torch::nn::Module {
   NetImpl();
-  torch::Tensor forward(torch::Tensor x);
+  torch::Tensor forward(const torch::Tensor& x);
 
   torch::nn::Linear fc1{nullptr}, fc2{nullptr};
 };
 TORCH_MODULE(Net);
 
-// One "key value" line on stdout, at once: the test may be waiting for it, and the program may die next.
+// One "key value" line on stdout, at once: the test may be waiting for it, and the program may die
+// next.
 template <typename T>
 void say(std::string_view key, const T& value) {
   std::cout << key << ' ' << value << std::endl;
@@ -58,7 +61,8 @@ class Trainer {
   torch::Tensor input_;
 };
 
-// Enters and leaves `count` scopes, two deep. Four records each, and nothing else when operators are not recorded.
+// Enters and leaves `count` scopes, two deep. Four records each, and nothing else when operators
+// are not recorded.
 inline constexpr std::uint64_t kRecordsPerPair = 4;
 void enter_scope_pairs(const Net& model, std::uint64_t count);
 
@@ -71,9 +75,9 @@ struct Mode {
   int (*run)(const Arguments& arguments);
 };
 
-extern const std::vector<Mode> kEndModes;
-extern const std::vector<Mode> kLimitModes;
-extern const std::vector<Mode> kProcessModes;
-extern const std::vector<Mode> kModuleModes;
+std::span<const Mode> end_modes();
+std::span<const Mode> limit_modes();
+std::span<const Mode> process_modes();
+std::span<const Mode> module_modes();
 
 }  // namespace victim

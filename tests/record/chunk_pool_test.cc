@@ -112,7 +112,8 @@ TEST(ChunkPool, IsSharedByThreads) {
         std::size_t before = most.load();
         while (before < now && !most.compare_exchange_weak(before, now)) {
         }
-        chunk->records[0].value = static_cast<std::uint64_t>(t) << 32 | static_cast<std::uint64_t>(i);
+        chunk->records[0].value =
+            static_cast<std::uint64_t>(t) << 32 | static_cast<std::uint64_t>(i);
         const std::uint64_t written = chunk->records[0].value;
         if (i % 16 == 0) std::this_thread::yield();
         if (chunk->records[0].value != written) shared_twice = true;

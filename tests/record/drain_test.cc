@@ -48,7 +48,8 @@ TEST(Drain, MergesLanesByTime) {
   for (const std::uint64_t t : {6, 8, 9, 30}) c->mark(step_mark(t));
   EXPECT_EQ(drain.pump(), 11u);
   EXPECT_THAT(ticks_in_order(consumer), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 30));
-  EXPECT_THAT(consumer.keys, ElementsAre(std::pair(0u, 10u), std::pair(1u, 20u), std::pair(2u, 30u)));
+  EXPECT_THAT(consumer.keys,
+              ElementsAre(std::pair(0u, 10u), std::pair(1u, 20u), std::pair(2u, 30u)));
   EXPECT_EQ(drain.pump(), 0u);
   EXPECT_EQ(drain.recorded(), 11u);
 }
@@ -161,6 +162,29 @@ TEST(Drain, LetsEndedThreadsGoOnceTheyAreRead) {
   EXPECT_EQ(pool.allocated(), 0u);
   drain.add(make_buffer(pool, 2));  // lanes are not used again
   EXPECT_EQ(consumer.keys.rbegin()->first, 1u);
+}
+
+TEST(Drain, LetsAThreadGoNoSoonerThanOthersRecordsFromBeforeIt) {
+  ChunkPool pool(2);
+  Meanwhile consumer;
+  Drain drain(consumer);
+  const auto first = make_buffer(pool, 1);
+  while (first->begin(op_begin(10))) first->end(op_end(11));
+  const auto without_room = make_buffer(pool, 2);
+  EXPECT_FALSE(without_room->begin(op_begin(20)));
+  without_room->retire();
+  consumer.then([&] {
+    drain.add(first);
+    drain.add(without_room);
+  });
+  EXPECT_EQ(drain.pump(), 0u);  // both are new: nothing was counted
+  EXPECT_TRUE(consumer.closed.empty());
+  EXPECT_GT(drain.pump(), 0u);
+  EXPECT_THAT(consumer.closed, ElementsAre(1u));
+  // Its loss is told of at a time that the others know.
+  EXPECT_EQ(consumer.resolved[1].at(0).kind, RecordKind::kGap);
+  EXPECT_EQ(consumer.resolved[1].at(0).ticks, 11u);
+  EXPECT_EQ(consumer.order.back().lane, 1u);
 }
 
 TEST(Drain, CountsWhatWasDroppedByThreadsThatEnded) {

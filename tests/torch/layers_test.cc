@@ -1,6 +1,6 @@
-// Every layer of LibTorch: it shows up by itself, with one call, and all that it does, forward and backward, is its own.
+// Every layer of LibTorch: it shows up by itself, with one call, and all that it does, forward and
+// backward, is its own.
 
-#pragma GCC optimize("O0")
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 #include <regex>
 #include <set>
 
+#include "torch/cases.h"
 #include "torch/run.h"
 
 namespace layertrace::test {
@@ -18,48 +19,33 @@ namespace {
 namespace nn = torch::nn;
 using torch::Tensor;
 
-using Tensors = std::vector<Tensor>;
-
-struct Case {
-  std::string type;
-  std::shared_ptr<nn::Module> module;
-  std::function<Tensors()> call;
-  std::string note = {};
-};
-
-// ---- What the forwards return ----
-
-Tensors tensors(const Tensor& t) { return {t}; }
-Tensors tensors(const nn::ASMoutput& out) { return {out.output}; }
-Tensors tensors(const nn::utils::rnn::PackedSequence& packed) { return {packed.data()}; }
-template <typename A, typename B>
-Tensors tensors(const std::tuple<A, B>& pair) {
-  Tensors result = tensors(std::get<0>(pair));
-  for (const Tensor& t : tensors(std::get<1>(pair))) result.push_back(t);
-  return result;
-}
-
-template <typename Holder, typename... Inputs>
-Case a_case(std::string type, Holder layer, Inputs... inputs) {
-  return {std::move(type), layer.ptr(), [=]() mutable { return tensors(layer->forward(inputs...)); }};
-}
 template <typename Holder, typename... Inputs>
 Case with_indices(std::string type, Holder layer, Inputs... inputs) {
-  return {std::move(type), layer.ptr(), [=]() mutable { return tensors(layer->forward_with_indices(inputs...)); }, "with indices"};
+  return {std::move(type), layer.ptr(),
+          [=]() mutable { return tensors(layer->forward_with_indices(inputs...)); },
+          "with indices"};
 }
 template <typename Holder, typename... Inputs>
 Case packed(std::string type, Holder layer, Inputs... inputs) {
-  return {std::move(type), layer.ptr(), [=]() mutable { return tensors(layer->forward_with_packed_input(inputs...)); }, "packed"};
+  return {std::move(type), layer.ptr(),
+          [=]() mutable { return tensors(layer->forward_with_packed_input(inputs...)); }, "packed"};
 }
 
 // ---- Inputs ----
 
-Tensor leaf(std::vector<int64_t> sizes) { return torch::randn(sizes, torch::requires_grad()); }
-Tensor positive(std::vector<int64_t> sizes) { return torch::rand(sizes).add(0.1).set_requires_grad(true); }
-Tensor labels(int64_t classes, std::vector<int64_t> sizes) { return torch::randint(0, classes, sizes, torch::dtype(torch::kLong)); }
-Tensor signs(std::vector<int64_t> sizes) { return labels(2, std::move(sizes)).mul(2).sub(1).to(torch::kFloat); }
+Tensor positive(std::vector<int64_t> sizes) {
+  return torch::rand(sizes).add(0.1).set_requires_grad(true);
+}
+Tensor labels(int64_t classes, std::vector<int64_t> sizes) {
+  return torch::randint(0, classes, sizes, torch::dtype(torch::kLong));
+}
+Tensor signs(std::vector<int64_t> sizes) {
+  return labels(2, std::move(sizes)).mul(2).sub(1).to(torch::kFloat);
+}
 
 using Cases = std::vector<Case>;
+
+const std::array<int64_t, 2> kOutputSize{14, 14};
 
 void add_matrix_layers(Cases& cases) {
   cases.push_back(a_case("Linear", nn::Linear(4, 3), leaf({2, 4})));
@@ -73,17 +59,26 @@ void add_matrix_layers(Cases& cases) {
   cases.push_back(a_case("ConvTranspose1d", nn::ConvTranspose1d(2, 3, 3), leaf({2, 2, 8})));
   cases.push_back(a_case("ConvTranspose2d", nn::ConvTranspose2d(2, 3, 3), leaf({2, 2, 6, 6})));
   cases.push_back(a_case("ConvTranspose3d", nn::ConvTranspose3d(2, 3, 3), leaf({2, 2, 4, 4, 4})));
+  const auto strided = nn::ConvTranspose2dOptions(2, 3, 3).stride(2);
+  const std::optional<at::IntArrayRef> size{kOutputSize};
+  cases.push_back(
+      a_case("ConvTranspose2d", nn::ConvTranspose2d(strided), leaf({2, 2, 6, 6}), size));
   cases.push_back(a_case("Embedding", nn::Embedding(10, 3), labels(10, {2, 4})));
   cases.push_back(a_case("EmbeddingBag", nn::EmbeddingBag(10, 3), labels(10, {2, 4})));
+  const nn::EmbeddingBag sums(nn::EmbeddingBagOptions(10, 3).mode(torch::kSum));
+  cases.push_back(a_case("EmbeddingBag", sums, labels(10, {4}), torch::tensor({0, 1}), leaf({4})));
   cases.push_back(a_case("Fold", nn::Fold(nn::FoldOptions({4, 4}, {2, 2})), leaf({1, 8, 9})));
   cases.push_back(a_case("Unfold", nn::Unfold(nn::UnfoldOptions({2, 2})), leaf({1, 2, 4, 4})));
   cases.push_back(a_case("Flatten", nn::Flatten(), leaf({2, 3, 4})));
-  cases.push_back(a_case("Unflatten", nn::Unflatten(nn::UnflattenOptions(1, {2, 2})), leaf({2, 4})));
+  cases.push_back(
+      a_case("Unflatten", nn::Unflatten(nn::UnflattenOptions(1, {2, 2})), leaf({2, 4})));
   cases.push_back(a_case("PixelShuffle", nn::PixelShuffle(2), leaf({1, 8, 3, 3})));
   cases.push_back(a_case("PixelUnshuffle", nn::PixelUnshuffle(2), leaf({1, 2, 4, 4})));
-  const auto twice = nn::UpsampleOptions().scale_factor(std::vector<double>{2.0}).mode(torch::kNearest);
+  const auto twice =
+      nn::UpsampleOptions().scale_factor(std::vector<double>{2.0}).mode(torch::kNearest);
   cases.push_back(a_case("Upsample", nn::Upsample(twice), leaf({1, 2, 4})));
-  cases.push_back(a_case("Functional", nn::Functional([](Tensor x) { return x.sin(); }), leaf({2, 4})));
+  cases.push_back(
+      a_case("Functional", nn::Functional([](Tensor x) { return x.sin(); }), leaf({2, 4})));
 }
 
 void add_norms(Cases& cases) {
@@ -95,13 +90,21 @@ void add_norms(Cases& cases) {
 
 void add_recurrent_layers(Cases& cases) {
   const Tensor x = leaf({5, 2, 4});
-  const auto sequence = nn::utils::rnn::pack_padded_sequence(leaf({5, 2, 4}), torch::tensor({5, 3}));
+  const auto sequence =
+      nn::utils::rnn::pack_padded_sequence(leaf({5, 2, 4}), torch::tensor({5, 3}));
   cases.push_back(a_case("RNN", nn::RNN(4, 3), x));
   cases.push_back(packed("RNN", nn::RNN(4, 3), sequence));
-  cases.push_back(a_case("LSTM", nn::LSTM(nn::LSTMOptions(4, 3).num_layers(2).bidirectional(true)), x));
+  cases.push_back(
+      a_case("LSTM", nn::LSTM(nn::LSTMOptions(4, 3).num_layers(2).bidirectional(true)), x));
   cases.push_back(packed("LSTM", nn::LSTM(4, 3), sequence));
   cases.push_back(a_case("GRU", nn::GRU(4, 3), x));
   cases.push_back(packed("GRU", nn::GRU(4, 3), sequence));
+  using State = std::tuple<Tensor, Tensor>;
+  cases.push_back(a_case("LSTM", nn::LSTM(4, 3), x,
+                         std::make_optional(State(leaf({1, 2, 3}), leaf({1, 2, 3})))));
+  cases.push_back(a_case("LSTMCell", nn::LSTMCell(4, 3), leaf({2, 4}),
+                         std::make_optional(State(leaf({2, 3}), leaf({2, 3})))));
+  cases.push_back(a_case("GRU", nn::GRU(4, 3), x, leaf({1, 2, 3})));
   cases.push_back(a_case("RNNCell", nn::RNNCell(4, 3), leaf({2, 4})));
   cases.push_back(a_case("LSTMCell", nn::LSTMCell(4, 3), leaf({2, 4})));
   cases.push_back(a_case("GRUCell", nn::GRUCell(4, 3), leaf({2, 4})));
@@ -110,13 +113,19 @@ void add_recurrent_layers(Cases& cases) {
 void add_attention(Cases& cases) {
   const Tensor x = leaf({5, 2, 8});
   const Tensor memory = leaf({6, 2, 8});
-  const nn::TransformerEncoderLayer encoder_layer(nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16));
-  const nn::TransformerDecoderLayer decoder_layer(nn::TransformerDecoderLayerOptions(8, 2).dim_feedforward(16));
+  const nn::TransformerEncoderLayer encoder_layer(
+      nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16));
+  const nn::TransformerDecoderLayer decoder_layer(
+      nn::TransformerDecoderLayerOptions(8, 2).dim_feedforward(16));
   cases.push_back(a_case("MultiheadAttention", nn::MultiheadAttention(8, 2), x, x, x));
-  cases.push_back(a_case("TransformerEncoderLayer", encoder_layer, x));
+  const Tensor mask = torch::full({5, 5}, -1e9).triu(1);
+  cases.push_back(a_case("MultiheadAttention", nn::MultiheadAttention(8, 2), x, x, x, Tensor(),
+                         false, mask, true));
+  cases.push_back(a_case("TransformerEncoderLayer", encoder_layer, x, mask));
   cases.push_back(a_case("TransformerDecoderLayer", decoder_layer, x, memory));
   cases.push_back(a_case("TransformerEncoder", nn::TransformerEncoder(encoder_layer, 2), x));
-  cases.push_back(a_case("TransformerDecoder", nn::TransformerDecoder(decoder_layer, 2), x, memory));
+  cases.push_back(
+      a_case("TransformerDecoder", nn::TransformerDecoder(decoder_layer, 2), x, memory));
   nn::TransformerOptions options(8, 2, 1, 1);
   cases.push_back(a_case("Transformer", nn::Transformer(options.dim_feedforward(16)), memory, x));
 }
@@ -193,8 +202,13 @@ void add_poolings(Cases& cases) {
     return torch::arange(count).view(sizes);
   };
   cases.push_back(a_case("MaxUnpool1d", nn::MaxUnpool1d(2), leaf({1, 1, 4}), where({1, 1, 4})));
-  cases.push_back(a_case("MaxUnpool2d", nn::MaxUnpool2d(2), leaf({1, 1, 2, 2}), where({1, 1, 2, 2})));
-  cases.push_back(a_case("MaxUnpool3d", nn::MaxUnpool3d(2), leaf({1, 1, 2, 2, 2}), where({1, 1, 2, 2, 2})));
+  const std::optional<std::vector<int64_t>> unpooled(std::vector<int64_t>{1, 1, 5});
+  cases.push_back(a_case("MaxUnpool1d", nn::MaxUnpool1d(nn::MaxUnpool1dOptions(2).stride(1)),
+                         leaf({1, 1, 4}), where({1, 1, 4}), unpooled));
+  cases.push_back(
+      a_case("MaxUnpool2d", nn::MaxUnpool2d(2), leaf({1, 1, 2, 2}), where({1, 1, 2, 2})));
+  cases.push_back(
+      a_case("MaxUnpool3d", nn::MaxUnpool3d(2), leaf({1, 1, 2, 2, 2}), where({1, 1, 2, 2, 2})));
   cases.push_back(a_case("ConstantPad1d", nn::ConstantPad1d(1, 0.5), x1));
   cases.push_back(a_case("ConstantPad2d", nn::ConstantPad2d(1, 0.5), x2));
   cases.push_back(a_case("ConstantPad3d", nn::ConstantPad3d(1, 0.5), x3));
@@ -218,7 +232,8 @@ void add_losses(Cases& cases) {
   cases.push_back(a_case("SmoothL1Loss", nn::SmoothL1Loss(), x, y));
   cases.push_back(a_case("HuberLoss", nn::HuberLoss(), x, y));
   cases.push_back(a_case("KLDivLoss", nn::KLDivLoss(), x, torch::rand({4, 5})));
-  cases.push_back(a_case("BCELoss", nn::BCELoss(), torch::rand({4, 5}).set_requires_grad(true), torch::rand({4, 5})));
+  cases.push_back(a_case("BCELoss", nn::BCELoss(), torch::rand({4, 5}).set_requires_grad(true),
+                         torch::rand({4, 5})));
   cases.push_back(a_case("BCEWithLogitsLoss", nn::BCEWithLogitsLoss(), x, torch::rand({4, 5})));
   cases.push_back(a_case("CrossEntropyLoss", nn::CrossEntropyLoss(), x, classes));
   cases.push_back(a_case("NLLLoss", nn::NLLLoss(), x, classes));
@@ -226,26 +241,29 @@ void add_losses(Cases& cases) {
   cases.push_back(a_case("HingeEmbeddingLoss", nn::HingeEmbeddingLoss(), x, signs({4, 5})));
   cases.push_back(a_case("MultiMarginLoss", nn::MultiMarginLoss(), x, classes));
   cases.push_back(a_case("MultiLabelMarginLoss", nn::MultiLabelMarginLoss(), x, labels(5, {4, 5})));
-  cases.push_back(a_case("MultiLabelSoftMarginLoss", nn::MultiLabelSoftMarginLoss(), x, torch::rand({4, 5})));
+  cases.push_back(
+      a_case("MultiLabelSoftMarginLoss", nn::MultiLabelSoftMarginLoss(), x, torch::rand({4, 5})));
   cases.push_back(a_case("SoftMarginLoss", nn::SoftMarginLoss(), x, signs({4, 5})));
   cases.push_back(a_case("CosineEmbeddingLoss", nn::CosineEmbeddingLoss(), x, y, signs({4})));
-  cases.push_back(a_case("MarginRankingLoss", nn::MarginRankingLoss(), leaf({4}), torch::randn({4}), signs({4})));
+  cases.push_back(a_case("MarginRankingLoss", nn::MarginRankingLoss(), leaf({4}), torch::randn({4}),
+                         signs({4})));
   cases.push_back(a_case("TripletMarginLoss", nn::TripletMarginLoss(), x, y, torch::randn({4, 5})));
-  cases.push_back(a_case("TripletMarginWithDistanceLoss", nn::TripletMarginWithDistanceLoss(), x, y, torch::randn({4, 5})));
-  cases.push_back(a_case("CTCLoss", nn::CTCLoss(), leaf({6, 2, 5}), labels(4, {2, 3}).add(1), torch::tensor({6, 6}),
-                         torch::tensor({3, 3})));
+  cases.push_back(a_case("TripletMarginWithDistanceLoss", nn::TripletMarginWithDistanceLoss(), x, y,
+                         torch::randn({4, 5})));
+  cases.push_back(a_case("CTCLoss", nn::CTCLoss(), leaf({6, 2, 5}), labels(4, {2, 3}).add(1),
+                         torch::tensor({6, 6}), torch::tensor({3, 3})));
   cases.push_back(a_case("CosineSimilarity", nn::CosineSimilarity(), x, y));
   cases.push_back(a_case("PairwiseDistance", nn::PairwiseDistance(), x, y));
-  const nn::AdaptiveLogSoftmaxWithLossOptions options(5, 10, {4, 7});
-  cases.push_back(a_case("AdaptiveLogSoftmaxWithLoss", nn::AdaptiveLogSoftmaxWithLoss(options), leaf({8, 5}),
-                         torch::tensor({0, 1, 4, 5, 7, 8, 2, 9})));
+  const nn::AdaptiveLogSoftmaxWithLossOptions options(32, 10, {4, 7});
+  cases.push_back(a_case("AdaptiveLogSoftmaxWithLoss", nn::AdaptiveLogSoftmaxWithLoss(options),
+                         leaf({8, 32}), torch::tensor({0, 1, 4, 5, 7, 8, 2, 9})));
 }
 
 Cases all_cases() {
   torch::manual_seed(0);
   Cases cases;
-  for (const auto add : {add_matrix_layers, add_norms, add_recurrent_layers, add_attention, add_activations,
-                         add_poolings, add_losses}) {
+  for (const auto add : {add_matrix_layers, add_norms, add_recurrent_layers, add_attention,
+                         add_activations, add_poolings, add_losses}) {
     add(cases);
   }
   return cases;
@@ -253,80 +271,45 @@ Cases all_cases() {
 
 // ---- The table ----
 
-void run_backward(const Tensors& outputs) {
-  Tensors with_graph;
-  Tensors gradients;
-  for (const Tensor& t : outputs) {
-    if (!t.defined() || !t.requires_grad()) continue;
-    with_graph.push_back(t);
-    gradients.push_back(torch::ones_like(t));
-  }
-  if (with_graph.empty()) return;
-  torch::autograd::backward(with_graph, gradients);
-}
-
-struct Alone {
-  Strings forward;
-  Strings nodes;
-};
-
-// What the layer does with nobody around it and no session.
-Alone run_alone(const Case& layer) {
-  run_backward(layer.call());  // whatever is set up at the first use
-  layer.module->zero_grad();
-  torch::manual_seed(1);
-  Alone alone;
-  const PytorchLog log;
-  const Tensors outputs = layer.call();
-  alone.forward = log.activity_names();
-  run_backward(outputs);
-  alone.nodes = log.node_names();
-  layer.module->zero_grad();
-  return alone;
-}
-
-void check_case(const Case& layer, const RunOptions& options) {
-  const Alone alone = run_alone(layer);
-  Model parent;
-  parent->add("layer", layer.module);
-  Makers makers(*parent);
-  Tensors outputs;
-  parent->body = [&](Tensor x) {
-    outputs = layer.call();
-    return x;
-  };
-  torch::manual_seed(1);
-  const Run run = record(
-      *parent,
-      [&] {
-        parent->forward({});
-        for (const Tensor& t : outputs) {
-          if (t.defined()) makers.claim(t, "layer");
-        }
-        run_backward(outputs);
-      },
-      options);
-
-  EXPECT_EQ(run.layer("layer").type, layer.type);
-  EXPECT_EQ(run.calls("layer"), 1);
-  EXPECT_EQ(lines(run.activities("layer", Phase::kForward, /*below=*/true)), lines(alone.forward));
-  EXPECT_THAT(run.activities(kRoot, Phase::kForward), ::testing::IsEmpty());
-  EXPECT_EQ(run.nodes_seen.size(), alone.nodes.size());
-  // A layer with layers inside (attention, Transformer) has its own tests of who is who; the whole is its own.
-  if (layer.module->children().empty()) {
-    if (!alone.nodes.empty()) expect_owners(run, makers);
-    return;
-  }
-  for (const Span& node : run.select(SpanKind::kNode)) {
-    EXPECT_THAT(node.layer, ::testing::AnyOf(kNobody, ::testing::StartsWith("layer")));
-    EXPECT_EQ(node.layer == kNobody, node.cause == Cause::kForeignLeaf) << node.name;
-  }
-}
-
 TEST(Layers, EachOwnsAllThatItDoes) {
   for (const Case& layer : all_cases()) {
     SCOPED_TRACE(layer.type + " " + layer.note);
-    check_case(layer, {});
+    expect_owns_all(layer);
+  }
+}
+
+// Where a layer works for long, its activities must tell so: an operator that does the work is
+// never passed over.
+TEST(Layers, ActivitiesExplainTheTime) {
+  const std::vector<Case> heavy{
+      a_case("Conv1d", nn::Conv1d(32, 32, 3), leaf({16, 32, 512})),
+      a_case("Conv2d", nn::Conv2d(16, 32, 3), leaf({8, 16, 48, 48})),
+      a_case("Conv3d", nn::Conv3d(8, 8, 3), leaf({2, 8, 16, 16, 16})),
+      a_case("ConvTranspose2d", nn::ConvTranspose2d(16, 16, 3), leaf({8, 16, 32, 32})),
+      a_case("Linear", nn::Linear(512, 512), leaf({512, 512})),
+      a_case("LSTM", nn::LSTM(128, 128), leaf({32, 16, 128})),
+      a_case("MultiheadAttention", nn::MultiheadAttention(128, 4), leaf({128, 8, 128}),
+             leaf({128, 8, 128}), leaf({128, 8, 128})),
+      a_case("BatchNorm2d", nn::BatchNorm2d(32), leaf({16, 32, 64, 64})),
+      a_case("InstanceNorm2d", nn::InstanceNorm2d(32), leaf({16, 32, 64, 64})),
+      a_case("LayerNorm", nn::LayerNorm(nn::LayerNormOptions({512})), leaf({2048, 512})),
+      a_case("MaxPool2d", nn::MaxPool2d(2), leaf({16, 32, 64, 64})),
+      a_case("Embedding", nn::Embedding(20000, 256), labels(20000, {64, 64})),
+  };
+  for (const Case& layer : heavy) {
+    SCOPED_TRACE(layer.type);
+    Model parent;
+    parent->add("layer", layer.module);
+    parent->body = [&](Tensor /*x*/) { return layer.call()[0]; };
+    parent->forward({}).sum().backward();
+    RunOptions options;
+    options.log = false;
+    const Recorded run = record(*parent, [&] { parent->forward({}).sum().backward(); }, options);
+    for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+      const PhaseStats& stats = run.layer("layer").phase(phase);
+      EXPECT_GT(stats.activity_ns.mean, 0.7 * stats.host_ns.mean) << phase_name(phase);
+      EXPECT_LE(stats.activity_ns.mean, stats.host_ns.mean) << phase_name(phase);
+    }
   }
 }
 
@@ -341,11 +324,13 @@ std::vector<std::pair<std::string, std::string>> exported_forwards() {
     std::string symbol = line.data();
     symbol = symbol.substr(symbol.rfind(' ') + 1);
     symbol = symbol.substr(0, symbol.find_first_of("@\n"));
-    if (!symbol.starts_with("_ZN5torch2nn") || symbol.find("forward") == std::string::npos) continue;
+    if (!symbol.starts_with("_ZN5torch2nn") || symbol.find("forward") == std::string::npos)
+      continue;
     int status = 0;
     char* plain = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
     static const std::regex kForward(R"(torch::nn::\w+Impl(<.*>)?::forward\w*\(.*)");
-    if (plain != nullptr && std::regex_match(plain, kForward) && !std::strstr(plain, "forward_helper")) {
+    if (plain != nullptr && std::regex_match(plain, kForward) &&
+        !std::strstr(plain, "forward_helper")) {
       result.emplace_back(symbol, plain);
     }
     std::free(plain);
@@ -372,14 +357,18 @@ TEST(Layers, EveryExportedForwardIsOurs) {
 TEST(Layers, EveryExportedForwardIsInTheTable) {
   std::set<std::string> tested;
   for (const Case& each : all_cases()) {
-    const std::string how = each.note == "with indices" ? "_with_indices" : each.note == "packed" ? "_with_packed_input" : "";
+    const std::string how = each.note == "with indices" ? "_with_indices"
+                            : each.note == "packed"     ? "_with_packed_input"
+                                                        : "";
     tested.insert(each.type + "::forward" + how);
   }
   for (const auto& [symbol, plain] : exported_forwards()) {
-    static const std::regex kNames(R"(torch::nn::(?:\w+Impl<.*torch::nn::)?(\w+)Impl>?::(forward\w*)\(.*)");
+    static const std::regex kNames(
+        R"(torch::nn::(?:\w+Impl<.*torch::nn::)?(\w+)Impl>?::(forward\w*)\(.*)");
     std::smatch names;
     ASSERT_TRUE(std::regex_match(plain, names, kNames)) << plain;
-    EXPECT_TRUE(tested.contains(names.str(1) + "::" + names.str(2))) << plain << " is called by no test";
+    EXPECT_TRUE(tested.contains(names.str(1) + "::" + names.str(2)))
+        << plain << " is called by no test";
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <string_view>
 
 #include "perfetto/trace_reader.h"
@@ -42,27 +43,47 @@ thread_local std::vector<OpenOp> open_ops;
 
 std::uint64_t this_tid() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }
 
-bool has_kernel(const at::RecordFunction& fn) {
+// It is not a mere name for calls of others: LibTorch gives those the kernel
+// CompositeImplicitAutograd, and nothing else. Views by way of as_strided are no work either.
+bool works(const at::RecordFunction& fn) {
+  static const std::set<std::string_view> kViews{
+      "aten::detach",   "aten::diagonal", "aten::expand",    "aten::permute",
+      "aten::select",   "aten::slice",    "aten::split",     "aten::split_with_sizes",
+      "aten::squeeze",  "aten::t",        "aten::transpose", "aten::unbind",
+      "aten::unsqueeze"};
   const auto name = fn.operator_name();
   const auto op = name ? c10::Dispatcher::singleton().findOp(*name) : std::nullopt;
-  return op && op->hasKernelForDispatchKey(c10::DispatchKey::CPU);
+  if (!op || kViews.contains(fn.name())) return false;
+  const bool own = op->hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+                   op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+  return own || !op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   Logged& log = logged();
   const std::lock_guard lock(log.mutex);
   const std::string_view name = fn.name();
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    const NodePtr node = torch::autograd::get_current_node();
+    const auto seen = std::find_if(log.nodes.rbegin(), log.nodes.rend(),
+                                   [&](const NodeSeen& n) { return n.node == node; });
+    if (seen != log.nodes.rend()) seen->called = true;
+    open_ops.push_back({std::string::npos});
+    return nullptr;
+  }
   if (name.starts_with(kEvaluate)) {
     NodePtr node = torch::autograd::get_current_node();
     if (dynamic_cast<const GraphRoot*>(node.get()) == nullptr) {
-      log.nodes.push_back({std::string(name.substr(kEvaluate.size())), std::move(node), this_tid()});
+      log.nodes.push_back(
+          {std::string(name.substr(kEvaluate.size())), std::move(node), false, this_tid()});
     }
     open_ops.push_back({std::string::npos});
     return nullptr;
   }
   if (!open_ops.empty()) open_ops.back().leaf = false;
   open_ops.push_back({log.ops.size()});
-  log.ops.push_back({std::string(name), torch::autograd::get_current_node(), has_kernel(fn), this_tid()});
+  log.ops.push_back(
+      {std::string(name), torch::autograd::get_current_node(), works(fn), this_tid()});
   return nullptr;
 }
 
@@ -80,7 +101,9 @@ void on_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*context*/) 
 PytorchLog::PytorchLog() {
   logged().nodes.clear();
   logged().ops.clear();
-  handle_ = at::addGlobalCallback(at::RecordFunctionCallback(&on_begin, &on_end).scopes({at::RecordScope::FUNCTION}));
+  handle_ = at::addGlobalCallback(
+      at::RecordFunctionCallback(&on_begin, &on_end)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 PytorchLog::~PytorchLog() { at::removeCallback(handle_); }
 
@@ -104,9 +127,22 @@ Strings PytorchLog::node_names() const {
   return names;
 }
 
+Strings PytorchLog::during(const std::function<void()>& stretch) {
+  const std::size_t before = logged().ops.size();
+  stretch();
+  Strings names;
+  for (std::size_t i = before; i < logged().ops.size(); ++i) {
+    const OpSeen& op = logged().ops[i];
+    if (op.works && op.tid == this_tid()) names.push_back(op.name);
+  }
+  return names;
+}
+
 // ---- The graph ----
 
-Makers::Makers(const torch::nn::Module& root, const std::string& prefix) { add_parameters(root, prefix); }
+Makers::Makers(const torch::nn::Module& root, const std::string& prefix) {
+  add_parameters(root, prefix);
+}
 
 void Makers::add_parameters(const torch::nn::Module& module, const std::string& path) {
   for (const auto& parameter : module.parameters(/*recurse=*/false)) {
@@ -133,6 +169,31 @@ torch::Tensor Makers::claim(torch::Tensor result, const std::string& path) {
   return result;
 }
 
+namespace {
+
+struct ClaimOutputs : torch::autograd::FunctionPostHook {
+  ClaimOutputs(Makers& to, std::string owner) : makers(to), path(std::move(owner)) {}
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& outputs,
+      const torch::autograd::variable_list& /*inputs*/) override {
+    for (const torch::Tensor& output : outputs) {
+      if (output.defined()) makers.claim(output, path);
+    }
+    return outputs;
+  }
+  Makers& makers;
+  std::string path;
+};
+
+}  // namespace
+
+void Makers::claim_gradients() {
+  for (const NodePtr& node : kept_) {
+    if (dynamic_cast<const AccumulateGrad*>(node.get()) != nullptr) continue;
+    node->add_post_hook(std::make_unique<ClaimOutputs>(*this, of(*node)));
+  }
+}
+
 std::string Makers::of(const Node& node) const {
   if (const auto* accumulate = dynamic_cast<const AccumulateGrad*>(&node)) {
     const auto found = parameters_.find(accumulate->variable.unsafeGetTensorImpl());
@@ -154,7 +215,8 @@ namespace {
 
 class Collector final : public SpanSink {
  public:
-  Collector(const Dictionary& dictionary, std::vector<Span>& spans) : dictionary_(dictionary), spans_(spans) {}
+  Collector(const Dictionary& dictionary, std::vector<Span>& spans)
+      : dictionary_(dictionary), spans_(spans) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& /*name*/) override {
     lanes_.resize(std::max<std::size_t>(lanes_.size(), lane + 1));
@@ -214,13 +276,15 @@ void check_nesting(const std::vector<Span>& spans) {
     EXPECT_GE(span.end_ns, span.start_ns) << span.layer << ' ' << span.name;
     if (span.around < 0) continue;
     const Span& around = spans[static_cast<std::size_t>(span.around)];
-    EXPECT_GE(span.start_ns, around.start_ns) << span.layer << ' ' << span.name << " in " << around.layer;
-    EXPECT_LE(span.end_ns, around.end_ns) << span.layer << ' ' << span.name << " in " << around.layer;
+    EXPECT_GE(span.start_ns, around.start_ns)
+        << span.layer << ' ' << span.name << " in " << around.layer;
+    EXPECT_LE(span.end_ns, around.end_ns)
+        << span.layer << ' ' << span.name << " in " << around.layer;
   }
 }
 
 // With several roots each has its own first path component, so a path's prefix is its parent.
-void check_figures(const Run& run, bool one_root) {
+void check_figures(const Recorded& run, bool one_root) {
   const auto steps = static_cast<double>(run.profile.steps.size());
   for (const Layer& layer : run.profile.layers) {
     for (std::size_t p = 0; p < kPhaseCount; ++p) {
@@ -230,17 +294,20 @@ void check_figures(const Run& run, bool one_root) {
         if (span.layer == kNobody || span.phase != static_cast<Phase>(p)) continue;
         const bool is_call = span.kind == SpanKind::kScope || span.kind == SpanKind::kBackward;
         if (is_call && span.layer == layer.path) ++calls;
-        const bool below = layer.path.empty() ? span.layer.empty() || !span.layer.starts_with("(") : is_below(span.layer, layer.path);
-        if (span.kind == SpanKind::kActivity && (one_root || !layer.path.empty()) && below) ++activities;
+        const bool below = layer.path.empty() ? span.layer.empty() || !span.layer.starts_with("(")
+                                              : is_below(span.layer, layer.path);
+        if (span.kind == SpanKind::kActivity && (one_root || !layer.path.empty()) && below)
+          ++activities;
       }
-      const std::string where = layer.path + " in " + std::string(phase_name(static_cast<Phase>(p)));
+      const std::string where =
+          layer.path + " in " + std::string(phase_name(static_cast<Phase>(p)));
       EXPECT_DOUBLE_EQ(layer.phases[p].calls.mean * steps, calls) << where;
       EXPECT_DOUBLE_EQ(layer.phases[p].activities.mean * steps, activities) << where;
     }
   }
 }
 
-void check_health(const Run& run) {
+void check_health(const Recorded& run) {
   const Health& health = run.profile.health;
   EXPECT_EQ(health.dropped, 0U);
   EXPECT_EQ(health.cut_scopes, 0U);
@@ -250,7 +317,8 @@ void check_health(const Run& run) {
   EXPECT_TRUE(health.notes.empty()) << health.notes.front();
   for (const Span& span : run.spans) {
     if (span.kind != SpanKind::kActivity && span.kind != SpanKind::kNode) continue;
-    const bool own_phase = span.phase == Phase::kLoss || span.phase == Phase::kOptimizer || span.phase == Phase::kData;
+    const bool own_phase =
+        span.phase == Phase::kLoss || span.phase == Phase::kOptimizer || span.phase == Phase::kData;
     EXPECT_EQ(span.cause == Cause::kNone, span.layer != kNobody || own_phase)
         << span.name << " of " << span.layer << ", cause " << static_cast<int>(span.cause);
   }
@@ -270,25 +338,30 @@ std::vector<Span> read_spans(const std::string& path) {
 std::string trace_path() {
   static int number = 0;
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  std::string name = std::string(test->test_suite_name()) + "." + test->name() + "." + std::to_string(number++);
+  std::string name =
+      std::string(test->test_suite_name()) + "." + test->name() + "." + std::to_string(number++);
   std::replace(name.begin(), name.end(), '/', '_');
   return name + ".pftrace";
 }
 
-Run record(torch::nn::Module& model, const std::function<void()>& step, const RunOptions& options) {
+Recorded record(torch::nn::Module& model, const std::function<void()>& step,
+                const RunOptions& options) {
   return record(Models{{"", &model}}, step, options);
 }
 
-Run record(const Models& models, const std::function<void()>& step, const RunOptions& options) {
+Recorded record(const Models& models, const std::function<void()>& step,
+                const RunOptions& options) {
   const std::string path = trace_path();
   const bool callbacks_before = at::hasGlobalCallbacks();
   set_node_source(options.nodes);
-  auto session = Session::start(models, {.output = path, .schedule = options.schedule, .ops = options.ops});
+  auto session =
+      Session::start(models, {.output = path, .schedule = options.schedule, .ops = options.ops});
   if (!session) {
     ADD_FAILURE() << session.error().message();
     return {};
   }
-  Run run;
+  Recorded run;
+  run.options = options;
   {
     std::optional<PytorchLog> log;
     if (options.log) log.emplace();
@@ -324,36 +397,42 @@ Run record(const Models& models, const std::function<void()>& step, const RunOpt
 
 // ---- Reading a run ----
 
-const Layer& Run::layer(const std::string& path) const {
+const Layer& Recorded::layer(const std::string& path) const {
   static const Layer kEmpty;
   const Layer* found = profile.find(path);
   EXPECT_NE(found, nullptr) << "no layer " << path;
   return found != nullptr ? *found : kEmpty;
 }
 
-double Run::calls(const std::string& path, Phase phase) const { return layer(path).phase(phase).calls.mean; }
+double Recorded::calls(const std::string& path, Phase phase) const {
+  return layer(path).phase(phase).calls.mean;
+}
 
-std::vector<Span> Run::select(SpanKind kind) const {
+std::vector<Span> Recorded::select(SpanKind kind) const {
   std::vector<Span> result;
-  std::copy_if(spans.begin(), spans.end(), std::back_inserter(result), [&](const Span& s) { return s.kind == kind; });
+  std::copy_if(spans.begin(), spans.end(), std::back_inserter(result),
+               [&](const Span& s) { return s.kind == kind; });
   return result;
 }
 
-Strings Run::scopes() const {
+Strings Recorded::scopes() const {
   Strings result;
   for (const Span& span : select(SpanKind::kScope)) {
-    result.push_back(span.phase == Phase::kForward ? span.layer : span.layer + " " + std::string(phase_name(span.phase)));
+    result.push_back(span.phase == Phase::kForward
+                         ? span.layer
+                         : span.layer + " " + std::string(phase_name(span.phase)));
   }
   return result;
 }
 
-Strings Run::nodes() const {
+Strings Recorded::nodes() const {
   Strings result;
-  for (const Span& span : select(SpanKind::kNode)) result.push_back(span.name + " → " + span.layer);
+  for (const Span& span : select(SpanKind::kNode))
+    result.push_back(span.name + " of " + span.layer);
   return result;
 }
 
-Strings Run::regions() const {
+Strings Recorded::regions() const {
   Strings result;
   for (const Span& span : select(SpanKind::kRegion)) {
     result.push_back(span.name.empty() ? std::string(phase_name(span.phase)) : span.name);
@@ -361,45 +440,53 @@ Strings Run::regions() const {
   return result;
 }
 
-Strings Run::activities(const std::string& path, Phase phase, bool below) const {
+Strings Recorded::activities(const std::string& path, Phase phase, bool below) const {
   Strings result;
   for (const Span& span : select(SpanKind::kActivity)) {
-    if (span.phase == phase && (below ? is_below(span.layer, path) : span.layer == path)) result.push_back(span.name);
+    if (span.phase == phase && (below ? is_below(span.layer, path) : span.layer == path))
+      result.push_back(span.name);
   }
   return result;
 }
 
 // ---- Both sides ----
 
-void expect_owners(const Run& run, const Makers& makers) {
+void expect_node_owners(const Recorded& run, const Makers& makers) {
   const auto short_name = [](const std::string& name) {
-    const std::size_t last = name.find('<') == std::string::npos ? name.rfind("::") : std::string::npos;
+    const std::size_t last =
+        name.find('<') == std::string::npos ? name.rfind("::") : std::string::npos;
     return last == std::string::npos ? name : name.substr(last + 2);
   };
   std::map<std::uint64_t, Strings> expected;  // by thread, in order
   std::map<std::uint64_t, Strings> found;
+  const bool only_called = !run.options.ops && run.options.nodes == NodeSource::kCallbacks;
   for (const NodeSeen& seen : run.nodes_seen) {
+    if (only_called && !seen.called) continue;
     const bool accumulates = dynamic_cast<const AccumulateGrad*>(seen.node.get()) != nullptr;
     const std::string number = accumulates ? "-" : std::to_string(seen.node->sequence_nr());
-    expected[seen.tid].push_back(short_name(seen.name) + " #" + number + " → " + makers.of(*seen.node));
+    expected[seen.tid].push_back(short_name(seen.name) + " #" + number + " of " +
+                                 makers.of(*seen.node));
   }
   for (const Span& span : run.select(SpanKind::kNode)) {
     const std::string number = span.accumulates ? "-" : std::to_string(span.sequence - 1);
-    found[span.tid].push_back(span.name + " #" + number + " → " + span.layer);
+    found[span.tid].push_back(span.name + " #" + number + " of " + span.layer);
   }
   EXPECT_FALSE(expected.empty()) << "no backward ran";
   EXPECT_EQ(found.size(), expected.size()) << "threads that ran nodes";
   for (const auto& [tid, nodes] : expected) EXPECT_EQ(lines(found[tid]), lines(nodes));
+}
 
+void expect_owners(const Recorded& run, const Makers& makers) {
+  expect_node_owners(run, makers);
   if (!run.profile.run.ops) return;
-  expected.clear();
-  found.clear();
+  std::map<std::uint64_t, Strings> expected;
+  std::map<std::uint64_t, Strings> found;
   for (const OpSeen& op : run.ops_seen) {
-    if (op.node != nullptr) expected[op.tid].push_back(op.name + " → " + makers.of(*op.node));
+    if (op.node != nullptr) expected[op.tid].push_back(op.name + " of " + makers.of(*op.node));
   }
   for (const Span& span : run.select(SpanKind::kActivity)) {
     if (span.phase != Phase::kBackward || span.cause == Cause::kBetweenNodes) continue;
-    found[span.tid].push_back(span.name + " → " + span.layer);
+    found[span.tid].push_back(span.name + " of " + span.layer);
   }
   for (const auto& [tid, ops] : expected) EXPECT_EQ(lines(found[tid]), lines(ops));
 }

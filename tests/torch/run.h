@@ -1,6 +1,7 @@
-// A recorded run as the tests see it, from two sides: what layertrace says (the Profile, and each span of the saved
-// trace), and what PyTorch itself says happened (its own callbacks, and a walk over its graph). Neither side knows of the
-// other: who owns a backward node is found without a sequence number.
+// A recorded run as the tests see it, from two sides: what layertrace says (the Profile, and each
+// span of the saved trace), and what PyTorch itself says happened (its own callbacks, and a walk
+// over its graph). Neither side knows of the other: who owns a backward node is found without a
+// sequence number.
 #pragma once
 
 #include <torch/torch.h>
@@ -19,7 +20,7 @@
 
 namespace layertrace::test {
 
-inline const std::string kRoot;              // the root's path
+inline const std::string kRoot;               // the root's path
 inline const std::string kNobody = "(none)";  // where a path is expected and there is no layer
 
 using Strings = std::vector<std::string>;
@@ -51,18 +52,20 @@ using NodePtr = decltype(torch::autograd::get_current_node());
 struct NodeSeen {
   std::string name;
   NodePtr node;  // kept, so that its address stays its own
+  bool called =
+      false;  // false: the engine came to it, but only to pick up a gradient, or a hook threw first
   std::uint64_t tid = 0;
 };
 
 struct OpSeen {
   std::string name;
-  NodePtr node;  // the autograd node that was running, if any
+  NodePtr node;        // the autograd node that was running, if any
   bool works = false;  // a leaf, or one with a kernel of its own: what layertrace calls an activity
   std::uint64_t tid = 0;
 };
 
-// Logs autograd's nodes (the engine's own record of each, which spans all that it does for the node) and operators, on
-// all threads, while it lives.
+// Logs autograd's nodes (the engine's own record of each, which spans all that it does for the
+// node) and operators, on all threads, while it lives.
 class PytorchLog {
  public:
   PytorchLog();
@@ -76,12 +79,17 @@ class PytorchLog {
   Strings activity_names() const;
   Strings node_names() const;
 
+  // The names of the activities that a stretch of the program ran, on its own thread, while a log
+  // lives.
+  static Strings during(const std::function<void()>& stretch);
+
  private:
   at::CallbackHandle handle_;
 };
 
-// Whose nodes are they? Filled by walking the graph from each result as the forward makes it: a node not reached before
-// was made by whoever just finished. Gradients of parameters belong to the parameter's first owner.
+// Whose nodes are they? Filled by walking the graph from each result as the forward makes it: a
+// node not reached before was made by whoever just finished. Gradients of parameters belong to the
+// parameter's first owner.
 class Makers {
  public:
   explicit Makers(const torch::nn::Module& root, const std::string& prefix = "");
@@ -90,10 +98,13 @@ class Makers {
   torch::Tensor claim(torch::Tensor result, const std::string& path);
   // Calls a layer: what was made before it is the caller's, what is new then is the layer's.
   template <typename Layer>
-  torch::Tensor call(Layer& layer, const std::string& path, torch::Tensor x, const std::string& caller = kRoot) {
+  torch::Tensor call(Layer& layer, const std::string& path, torch::Tensor x,
+                     const std::string& caller = kRoot) {
     x = claim(std::move(x), caller);
     return claim(layer->forward(x), path);
   }
+  // What a node makes when it runs (for a second derivative) is to be its owner's.
+  void claim_gradients();
   std::string of(const torch::autograd::Node& node) const;
 
  private:
@@ -121,27 +132,6 @@ struct Span {
   int around = -1;  // index of the span around it on its track
 };
 
-struct Run {
-  Profile profile;
-  std::vector<Span> spans;  // in the order of the file: by start, within a thread
-  std::vector<NodeSeen> nodes_seen;
-  std::vector<OpSeen> ops_seen;
-
-  const Layer& layer(const std::string& path) const;  // fails the test and gives an empty one where there is none
-  double calls(const std::string& path, Phase phase = Phase::kForward) const;
-  bool has(const std::string& path) const { return profile.find(path) != nullptr; }
-
-  std::vector<Span> select(SpanKind kind) const;
-  // "path" of each scope in the order of entry; a phase other than forward is added: "fc recompute".
-  Strings scopes() const;
-  // "name → path" of each node, in order.
-  Strings nodes() const;
-  // "name → path" of each region: "backward", "Adam.step", "loss"…
-  Strings regions() const;
-  // Names of a layer's own activities in that phase; with `below`, its children's too.
-  Strings activities(const std::string& path, Phase phase, bool below = false) const;
-};
-
 struct RunOptions {
   bool ops = true;
   NodeSource nodes = NodeSource::kAuto;
@@ -150,12 +140,39 @@ struct RunOptions {
   bool log = true;  // PyTorch's side too
 };
 
+struct Recorded {
+  RunOptions options;
+  Profile profile;
+  std::vector<Span> spans;  // in the order of the file: by start, within a thread
+  std::vector<NodeSeen> nodes_seen;
+  std::vector<OpSeen> ops_seen;
+
+  const Layer& layer(
+      const std::string& path) const;  // fails the test and gives an empty one where there is none
+  double calls(const std::string& path, Phase phase = Phase::kForward) const;
+  bool has(const std::string& path) const { return profile.find(path) != nullptr; }
+
+  std::vector<Span> select(SpanKind kind) const;
+  // "path" of each scope in the order of entry; a phase other than forward is added: "fc
+  // recompute".
+  Strings scopes() const;
+  // "name of path" of each node, in order.
+  Strings nodes() const;
+  // "name of path" of each region: "backward", "Adam.step", "loss"…
+  Strings regions() const;
+  // Names of a layer's own activities in that phase; with `below`, its children's too.
+  Strings activities(const std::string& path, Phase phase, bool below = false) const;
+};
+
 using Models = std::vector<std::pair<std::string, torch::nn::Module*>>;
 
-// Records `step`, run `steps` times with a step() after each; reads the trace back, and checks what must hold for every
-// run: file and Profile agree, spans nest, figures are the sums of the spans, nothing is dropped, nothing is left behind.
-Run record(const Models& models, const std::function<void()>& step, const RunOptions& options = {});
-Run record(torch::nn::Module& model, const std::function<void()>& step, const RunOptions& options = {});
+// Records `step`, run `steps` times with a step() after each; reads the trace back, and checks what
+// must hold for every run: file and Profile agree, spans nest, figures are the sums of the spans,
+// nothing is dropped, nothing is left behind.
+Recorded record(const Models& models, const std::function<void()>& step,
+                const RunOptions& options = {});
+Recorded record(torch::nn::Module& model, const std::function<void()>& step,
+                const RunOptions& options = {});
 
 // Reads the spans of a saved trace.
 std::vector<Span> read_spans(const std::string& path);
@@ -163,7 +180,9 @@ std::vector<Span> read_spans(const std::string& path);
 std::string trace_path();
 
 // All nodes that ran belong to whom the graph says, and so does each operator that ran for them.
-void expect_owners(const Run& run, const Makers& makers);
+// (Callbacks without operators see only those nodes that were called.)
+void expect_owners(const Recorded& run, const Makers& makers);
+void expect_node_owners(const Recorded& run, const Makers& makers);
 
 // The same step, recorded in all ways there are of seeing nodes: each must give the same owners.
 void for_each_way(const std::function<void(const RunOptions&)>& test);
