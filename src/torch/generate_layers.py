@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes one wrapper for each `torch::nn::*Impl::forward*` that LibTorch exports.
 
-LibTorch's C++ modules have no hooks, but their forward functions are exported, and a library that is looked up before
-LibTorch can stand in for them. The list is taken from the library itself, so that no layer is forgotten and a newer
-LibTorch's layers are covered by building again. Return types come from LibTorch's own headers (see interposed_layers.cc).
+LibTorch's C++ modules have no hooks, but their forward functions are exported, and a library that
+is looked up before LibTorch can stand in for them. The list is taken from the library itself, so
+that no layer is forgotten and a newer LibTorch's layers are covered by building again. Return types
+come from LibTorch's own headers (see interposed_layers.cc).
 """
 
 import argparse
@@ -45,7 +46,7 @@ def split_parameters(text):
             parts.append(text[start:i].strip())
             start = i + 1
     last = text[start:].strip()
-    return parts + [last] if last else parts
+    return [*parts, last] if last else parts
 
 
 def wrapper(mangled, demangled):
@@ -60,9 +61,10 @@ def wrapper(mangled, demangled):
     owner, method = match["owner"], match["method"]
     prefix = "template <> " if "<" in owner else ""
     template_arguments = ", ".join(["Result", owner, *types])
+    call = f"this->{method}({arguments})"
     return (
-        f"{prefix}auto {owner}::{method}({parameters}) -> decltype(this->{method}({arguments})) {{\n"
-        f"  using Result = decltype(this->{method}({arguments}));\n"
+        f"{prefix}auto {owner}::{method}({parameters}) -> decltype({call}) {{\n"
+        f"  using Result = decltype({call});\n"
         f'  static const auto next = next_function<{template_arguments}>("{mangled}");\n'
         f"  const InterposedScope scope(this);\n"
         f"  return next(this, {arguments});\n"
@@ -81,8 +83,10 @@ def main():
         raise SystemExit(
             f"{args.library} exports only {len(wrappers)} forward functions: is it libtorch_cpu.so?"
         )
-    text = f"// {len(wrappers)} forward functions that {args.library.name} exports; made by generate_layers.py.\n\n"
-    text += "\n".join(wrappers)
+    title = (
+        f"// {len(wrappers)} forward functions of {args.library.name}, by generate_layers.py.\n\n"
+    )
+    text = title + "\n".join(wrappers)
     args.output.parent.mkdir(parents=True, exist_ok=True)
     if not args.output.exists() or args.output.read_text() != text:
         args.output.write_text(text)

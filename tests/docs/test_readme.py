@@ -1,4 +1,4 @@
-"""The README's examples are files that the tests run: a block below a comment that names a file is that file."""
+"""The README's examples are files that the tests run: below a comment that names one stands it."""
 
 import os
 import pathlib

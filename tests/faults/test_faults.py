@@ -168,9 +168,9 @@ def test_2_memory_cap(
 def wait_for_steps(part: Path, steps: int) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
-        if part.exists() and part.stat().st_size > 0:
-            if step_ends(decode(part, may_be_cut=True)) >= steps:
-                return
+        written = part.exists() and part.stat().st_size > 0
+        if written and step_ends(decode(part, may_be_cut=True)) >= steps:
+            return
         time.sleep(0.05)
     raise AssertionError("the steps were never written")
 
