@@ -1,10 +1,10 @@
 // What each stage from a record to a result costs, without Torch and without a session.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,7 +77,8 @@ void append_pair(benchmark::State& state) {
   for (auto _ : state) {
     buffer.begin({clock_ticks(), 0, 0, 1, RecordKind::kScopeBegin, 0, 0});
     buffer.end({clock_ticks(), 0, 0, 0, RecordKind::kScopeEnd, 0, 0});
-    if ((unread += 2) >= Chunk::kCapacity) {
+    unread += 2;
+    if (unread >= Chunk::kCapacity) {
       buffer.consume(unread);
       unread = 0;
     }

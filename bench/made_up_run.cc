@@ -100,7 +100,7 @@ class Tape {
 
   // Two nodes in each call: so the call's number, and the layer it belongs to.
   std::uint64_t parameter(std::uint64_t call) const {
-    const std::uint64_t calls = (layers_ - 1) / 5 * 4;
+    const std::uint64_t calls = std::uint64_t{layers_ - 1} / 5 * 4;
     const std::uint64_t number = call % calls;
     return 0x1000 + (number / 4 * 5 + number % 4 + 2) * 64;
   }

@@ -27,7 +27,7 @@
 #include <layertrace/layertrace.h>
 
 // The demo's model, without its main(), which may end without a return only by that name.
-#define main train_residual_cnn_main
+#define main train_residual_cnn_main  // NOLINT(readability-identifier-naming)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wreturn-type"
 #include "../examples/cpp/train_residual_cnn.cc"  // NOLINT(bugprone-suspicious-include)
@@ -137,7 +137,7 @@ Training transformer() {
 
 int main(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 0;
+  const int rounds = argc > 2 ? static_cast<int>(std::strtol(argv[2], nullptr, 10)) : 0;
   if ((name != "cnn" && name != "transformer") || rounds < 1) {
     std::fprintf(stderr, "step_bench MODEL ROUNDS    MODEL: cnn, transformer\n");
     return 2;

@@ -1,5 +1,5 @@
-// A small training program that goes wrong on demand, with a session running. test_faults.py runs
-// it and looks at what it leaves behind.
+// A small training program that goes wrong on demand, with a session running. The tests beside it
+// run it and look at what it leaves behind.
 //
 //   fault_victim MODE [ARGUMENT…]
 #include <sys/stat.h>

@@ -157,6 +157,16 @@ int disk_fails(const Arguments& arguments) {
   return 0;
 }
 
+// places PATH…: tries to record to each, then to nowhere.
+int places(const Arguments& arguments) {
+  Net model;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    say("start" + std::to_string(i), outcome(Session::start(model, {.output = arguments[i]})));
+  }
+  say("good_start", outcome(Session::start(model)));
+  return 0;
+}
+
 // save DEATH OUTPUT TARGET: saves to TARGET again and again, and dies there as told; with "-",
 // until it is killed.
 int save(const Arguments& arguments) {
@@ -178,8 +188,11 @@ int save(const Arguments& arguments) {
 }  // namespace
 
 std::span<const Mode> limit_modes() {
-  static constexpr Mode kModes[] = {
-      {"flood", &flood}, {"memory", &memory}, {"disk", &disk_fails}, {"save", &save}};
+  static constexpr Mode kModes[] = {{"flood", &flood},
+                                    {"memory", &memory},
+                                    {"disk", &disk_fails},
+                                    {"places", &places},
+                                    {"save", &save}};
   return kModes;
 }
 

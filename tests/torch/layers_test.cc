@@ -91,7 +91,7 @@ void add_norms(Cases& cases) {
 void add_recurrent_layers(Cases& cases) {
   const Tensor x = leaf({5, 2, 4});
   const auto sequence =
-      nn::utils::rnn::pack_padded_sequence(leaf({5, 2, 4}), torch::tensor({5, 3}));
+      nn::utils::rnn::pack_padded_sequence(torch::randn({5, 2, 4}), torch::tensor({5, 3}));
   cases.push_back(a_case("RNN", nn::RNN(4, 3), x));
   cases.push_back(packed("RNN", nn::RNN(4, 3), sequence));
   cases.push_back(
