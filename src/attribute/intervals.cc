@@ -5,7 +5,7 @@
 namespace layertrace {
 
 void Intervals::open(Interval interval) {
-  if (intervals_.size() >= capacity_) forget_oldest();
+  if (intervals_.size() >= capacity_) forget(intervals_.size() / 2);
   interval.parent = open_.empty() ? 0 : open_.back();
   intervals_.push_back(interval);
   open_.push_back(forgotten_ + intervals_.size());
@@ -45,8 +45,8 @@ Intervals::Result Intervals::find(std::uint64_t sequence) const noexcept {
           nullptr};
 }
 
-void Intervals::forget_oldest() {
-  const std::size_t count = intervals_.size() / 2;
+// The oldest.
+void Intervals::forget(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (intervals_[i].end != kOpen) forgotten_end_ = std::max(forgotten_end_, intervals_[i].end);
   }

@@ -59,9 +59,16 @@ class Intervals {
 
   std::size_t size() const noexcept { return intervals_.size(); }
 
+  // No more will come: gives back the memory that is not used, and later all of it.
+  void shrink() { intervals_.shrink_to_fit(); }
+  void forget_all() {
+    forget(intervals_.size());
+    shrink();
+  }
+
  private:
   const Interval* at(std::uint64_t number_plus_one) const noexcept;
-  void forget_oldest();
+  void forget(std::size_t count);
 
   std::size_t capacity_;
   std::vector<Interval> intervals_;

@@ -29,12 +29,23 @@ void Resolver::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const 
 }
 
 void Resolver::close_lane(Lane lane) {
-  // The intervals stay: another thread may still run the backward of what this one made.
   LaneState& state = lanes_[lane];
   abandon(lane, state, state.now_ns);
   state.frames.shrink_to_fit();
   state.ops.shrink_to_fit();
   sink_.close_lane(lane);
+
+  // The intervals stay: another thread may still run the backward of what this one made. But not
+  // those of threads without number; the first to end are forgotten first.
+  state.intervals.shrink();
+  closed_lanes_.push_back(lane);
+  closed_intervals_ += state.intervals.size();
+  while (closed_intervals_ > max_intervals_) {
+    Intervals& oldest = lanes_[closed_lanes_.front()].intervals;
+    closed_intervals_ -= oldest.size();
+    oldest.forget_all();
+    closed_lanes_.pop_front();
+  }
 }
 
 void Resolver::index(Lane lane, std::span<const Record> records) {

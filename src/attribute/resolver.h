@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -126,6 +127,8 @@ class Resolver final : public RecordConsumer {
   bool recording_ = false;
   std::uint64_t paused_ns_ = 0;  // when it last stopped
   std::vector<LaneState> lanes_;
+  std::deque<Lane> closed_lanes_;     // whose intervals are still known
+  std::size_t closed_intervals_ = 0;  // in all of them
   std::unordered_map<std::uint64_t, Lane> lane_of_key_;
   mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
   mutable std::size_t parameters_known_ = 0;

@@ -82,8 +82,10 @@ void Pipeline::Intake::index(Lane lane, std::span<const Record> records) {
 
 void Pipeline::Intake::resolve(Lane lane, std::span<const Record> records) {
   for (const Record& record : records) {
-    pipeline_.ops_ += record.kind == RecordKind::kOpBegin ? 1 : 0;
-    pipeline_.scopes_ += is_begin(record.kind) && record.kind != RecordKind::kOpBegin ? 1 : 0;
+    if (record.kind == RecordKind::kWindow) recording_ = record.flags != 0;
+    if (!recording_ || !is_begin(record.kind))
+      continue;  // of the recorded steps, not of the warm-up
+    ++(record.kind == RecordKind::kOpBegin ? pipeline_.ops_ : pipeline_.scopes_);
   }
   pipeline_.resolver_.resolve(lane, records);
 }

@@ -64,6 +64,7 @@ class Pipeline {
 
    private:
     Pipeline& pipeline_;
+    bool recording_ = false;
   };
 
   void fill_health(Health& health, const Profile& profile) const;

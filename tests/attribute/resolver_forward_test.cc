@@ -376,5 +376,43 @@ TEST(CloseLane, EndsWhatTheThreadLeftOpen) {
   EXPECT_EQ(log.ops(2), "mm forward a [12,12) cut\n");
 }
 
+TEST(CloseLane, ForgetsTheCallsOfThreadsWithoutNumber) {
+  Script script({"", "a"});
+  script.name("Mm");
+  SpanLog log(script.dictionary);
+  constexpr std::size_t kMaxIntervals = 100;
+  Resolver resolver(script.dictionary, log, TickScale{}, kMaxIntervals);
+  const auto feed = [&](Lane lane, const Record& record) {
+    resolver.index(lane, {&record, 1});
+    resolver.resolve(lane, {&record, 1});
+  };
+  resolver.open_lane(0, 1'000, 0, "");
+  feed(0, {1, 0, 0, 0, RecordKind::kWindow, 1, 0});
+  constexpr Lane kThreads = 50;
+  std::uint64_t now = 2;
+  for (Lane lane = 1; lane <= kThreads; ++lane) {  // each makes ten calls and ends
+    resolver.open_lane(lane, lane, 0, "");
+    for (std::uint64_t call = 0; call < 10; ++call) {
+      feed(lane, {now++, 0, call, 1, RecordKind::kScopeBegin, 0, 0});
+      feed(lane, {now++, 0, call + 1, 0, RecordKind::kScopeEnd, 0, 0});
+    }
+    resolver.close_lane(lane);
+  }
+  for (const std::uint64_t maker : {1, 40, 41, 50}) {
+    feed(0, {now++, pack({3, maker}), 0, 0, RecordKind::kNodeBegin, 0, 0});
+    feed(0, {now++, 0, 0, 0, RecordKind::kNodeEnd, 0, 0});
+  }
+  resolver.finish(now);
+  EXPECT_EQ(log.scopes(0), text(R"(
+      recording on step 0 @1
+      node Mm <forgotten> [1002,1003)
+      node Mm <forgotten> [1004,1005)
+      backward a [1006,1007)
+        node Mm a [1006,1007)
+      backward a [1008,1009)
+        node Mm a [1008,1009)
+  )"));
+}
+
 }  // namespace
 }  // namespace layertrace

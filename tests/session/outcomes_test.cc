@@ -18,6 +18,7 @@
 
 #include "base/files.h"
 #include "perfetto/profile_text.h"
+#include "session/pipeline.h"
 #include "session/quiet_session.h"
 
 namespace layertrace {
@@ -128,6 +129,28 @@ TEST_F(Outcome, CutsWhatIsOpenAtTheStop) {
   EXPECT_EQ((*session)->profile()->health.cut_scopes, 1u);
   thread->leave(open, 0, false);  // comes too late, and harms nothing
   EXPECT_EQ(thread->depth(), 0u);
+}
+
+TEST_F(Outcome, TheCostOfTheWarmUpIsNotTheStepsCost) {
+  const auto output = OutputFile::create("", 1 << 20);
+  ASSERT_TRUE(output);
+  const auto recording = std::make_shared<Recording>(16, &test::QuietHooks::key);
+  recording->definitions().add_layer({.path = "", .type = "Net"});
+  recording->definitions().add_layer({.path = "a"});
+  Pipeline pipeline(recording, **output, {}, TickScale::measure(), 1'000);
+  recording->open_window();
+  recorder::publish(recording);
+  recorder::set_recording(true);
+  for (int i = 0; i < 100; ++i) call_model();  // warm-up
+  ThreadState* thread = recorder::this_thread();
+  thread->mark(RecordKind::kWindow, 0, 1);
+  call_model();
+  thread->mark(RecordKind::kStep, 0, 0);
+  recorder::withdraw();
+  const Profile profile = pipeline.finish(clock_ticks(), {.scope_cost_ns = 3});
+  ASSERT_EQ(profile.steps.size(), 1u);
+  const auto wall_ns = static_cast<double>(profile.steps[0].wall_ns);
+  EXPECT_DOUBLE_EQ(profile.health.tracing_share, 2 * 3 / wall_ns);
 }
 
 // ---- Trouble ----
