@@ -1,5 +1,5 @@
-// What PyTorch itself says happened: its own callbacks, and a walk over its graph. Who owns a backward
-// node is found here without a sequence number.
+// What PyTorch itself says happened: its own callbacks, and a walk over its graph. Who owns a
+// backward node is found here without a sequence number.
 #pragma once
 
 #include <torch/torch.h>

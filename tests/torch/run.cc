@@ -1,29 +1,17 @@
 #include "torch/run.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <mutex>
-#include <set>
-#include <string_view>
+#include <array>
+#include <map>
+#include <optional>
 
 #include "perfetto/trace_reader.h"
 
 namespace layertrace::test {
-namespace {
-
-using torch::autograd::AccumulateGrad;
-using torch::autograd::GraphRoot;
-using torch::autograd::Node;
-
-constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-
 // ---- The trace ----
 
 namespace {
@@ -277,7 +265,8 @@ void expect_node_owners(const Recorded& run, const Makers& makers) {
   const bool only_called = !run.options.ops && run.options.nodes == NodeSource::kCallbacks;
   for (const NodeSeen& seen : run.nodes_seen) {
     if (only_called && !seen.called) continue;
-    const bool accumulates = dynamic_cast<const AccumulateGrad*>(seen.node.get()) != nullptr;
+    const bool accumulates =
+        dynamic_cast<const torch::autograd::AccumulateGrad*>(seen.node.get()) != nullptr;
     const std::string number = accumulates ? "-" : std::to_string(seen.node->sequence_nr());
     expected[seen.tid].push_back(short_name(seen.name) + " #" + number + " of " +
                                  makers.of(*seen.node));

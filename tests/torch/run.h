@@ -1,14 +1,11 @@
-// A recorded run as the tests see it, from two sides: what layertrace says (the Profile, and each
-// span of the saved trace), and what PyTorch itself says happened (its own callbacks, and a walk
-// over its graph). Neither side knows of the other: who owns a backward node is found without a
-// sequence number.
+// A recorded run as the tests see it: the Profile, each span of the saved trace, and beside them
+// what PyTorch says of the same run (pytorch_log.h). Neither side knows of the other.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "torch/run.h"
 
 namespace layertrace::test {
@@ -168,12 +170,44 @@ TEST(Phases, TheLossGoesOnAfterZeroGrad) {
 TEST(Phases, EvaluationHasNoLoss) {
   Model model = small_model();
   const Recorded run = record(*model, [&] {
-    const torch::NoGradGuard no_grad;
+    {
+      const torch::NoGradGuard no_grad;
+      model->forward(torch::randn({2, 3})).argmax(1);
+    }
+    const c10::InferenceMode inference;
     model->forward(torch::randn({2, 3})).argmax(1);
   });
+  EXPECT_THAT(run.scopes(), ElementsAre("", "fc", "", "fc"));
   EXPECT_THAT(run.regions(), IsEmpty());
+  EXPECT_THAT(run.nodes(), IsEmpty());
   EXPECT_THAT(outside(run, Phase::kLoss), IsEmpty());
-  EXPECT_THAT(outside(run, Phase::kOther), Contains("aten::argmax"));
+  EXPECT_THAT(outside(run, Phase::kOther), Contains("aten::argmax").Times(2));
+  EXPECT_THAT(run.activities("fc", Phase::kForward), Contains("aten::addmm").Times(2));
+}
+
+// A loader's threads: what they do in a scope named "data" is that; the rest is said to be
+// nobody's.
+TEST(Phases, OfThreadsWithoutModules) {
+  Model model = small_model();
+  Strings expected;
+  const Recorded run = record(*model, [&] {
+    std::thread([&] {
+      expected = PytorchLog::during([] {
+        Scope scope("data");
+        torch::randn({2, 3}).cos();
+      });
+      torch::ones({2}).sin();
+    }).join();
+    model->forward(torch::randn({2, 3}));
+  });
+  EXPECT_EQ(lines(outside(run, Phase::kData)), lines(expected));
+  for (const Span& op : run.select(SpanKind::kActivity)) {
+    if (op.name == "aten::sin") {
+      EXPECT_EQ(op.cause, Cause::kThreadNoScope);
+      EXPECT_EQ(op.phase, Phase::kOther);
+    }
+  }
+  EXPECT_THAT(outside(run, Phase::kOther), Contains("aten::sin"));
 }
 
 TEST(Phases, AStepsTimeIsTheSumOfItsPhases) {
