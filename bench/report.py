@@ -267,8 +267,13 @@ def text(sections: list[Section]) -> str:
     return "\n".join(out)
 
 
-def markdown(sections: list[Section]) -> str:
-    out = []
+def markdown(sections: list[Section], load_before: float) -> str:
+    """The load says how far other programs took part: without any it is below 1 before the run."""
+    load_after = os.getloadavg()[0]
+    out = [
+        f"{machine()}. Load average {load_before:.1f} before the run, {load_after:.1f} after.",
+        "",
+    ]
     for section in sections:
         out += [f"**{section.title}**", ""]
         out += [f"| {' | '.join(HEADINGS)} |", "| --- | ---: | ---: | ---: | --- |"]
@@ -295,11 +300,11 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also put the table there")
     options = parser.parse_args()
     load = os.getloadavg()[0]
-    print(f"bench: {machine()}; load {load:.1f} before; some two minutes", file=sys.stderr)
+    print(f"bench: {machine()}; load {load:.1f} before; some three minutes", file=sys.stderr)
     try:
         sections = measure(options.bin_dir, options.quick)
         if options.markdown is not None:
-            replace_in(options.markdown, markdown(sections))
+            replace_in(options.markdown, markdown(sections, load))
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

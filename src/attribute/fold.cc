@@ -297,6 +297,7 @@ Profile Fold::finish(std::uint64_t end_ns) {
 
   Profile profile;
   fill_layers(profile);
+  note_models_not_entered(profile);
   for (std::size_t p = 0; p < kPhaseCount; ++p)
     profile.outside[p] = outside_[p].stats(steps_.size(), slots_);
   profile.steps = std::move(steps_);
@@ -326,6 +327,23 @@ void Fold::fill_layers(Profile& profile) const {
       profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(
           static_cast<int>(i));
     profile.layers.push_back(std::move(layer));
+  }
+}
+
+// A model without a scope in its forward: its layers are right, but what it does between them is
+// nobody's. Its user should know that one line mends it.
+void Fold::note_models_not_entered(const Profile& profile) {
+  const Ledger& ledger = activities_.total != 0 ? activities_ : nodes_;
+  const Cause cause = activities_.total != 0 ? Cause::kNoScope : Cause::kMadeOutside;
+  if (ledger.by_cause[static_cast<std::size_t>(cause)].count == 0) return;
+  for (const Layer& layer : profile.layers) {
+    const bool never_entered = layer.type == "Sequential" || layer.type == "ModuleList" ||
+                               layer.type == "ModuleDict";
+    if (layer.parent >= 0 || !layer.registered || !layer.ran || layer.calls != 0 || never_entered)
+      continue;
+    notes_.push_back(layer.name +
+                     " itself was never entered, only layers of it; with layertrace::ModuleScope "
+                     "scope(this); in its forward, what it does between them is its own");
   }
 }
 

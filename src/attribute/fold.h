@@ -83,6 +83,7 @@ class Fold final : public SpanSink {
   void fold_oldest();
   PhaseSeries& series(LayerId layer, Phase phase);
   void fill_layers(Profile& profile) const;
+  void note_models_not_entered(const Profile& profile);
   void fill_health(Health& health) const;
   std::vector<Unattributed> causes(const Ledger& ledger) const;
 

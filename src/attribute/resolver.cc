@@ -10,6 +10,8 @@ namespace {
 constexpr int kMaxOrder = 64;
 // Lanes share the memory for past calls; most programs have one or two that run modules.
 constexpr std::size_t kLanesExpected = 4;
+// The region of an optimizer's or a module's zero_grad().
+constexpr std::string_view kZeroGrad = "zero_grad";
 
 bool has_own_phase(Phase phase) noexcept {
   return phase == Phase::kLoss || phase == Phase::kOptimizer || phase == Phase::kData ||
@@ -270,10 +272,33 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
   const bool in_scope = std::any_of(state.frames.begin(), state.frames.end(),
                                     [](const Frame& f) { return f.kind == SpanKind::kScope; });
   const bool made_nodes = record.sequence > frame.first_sequence;
-  if (frame.context.phase != Phase::kForward || in_scope || !made_nodes ||
-      (record.flags & kThrown) != 0)
-    return;
-  if (!dictionary_.layers[layertrace::index(frame.context.layer)].registered) return;
+  if (frame.context.phase == Phase::kForward && !in_scope && made_nodes &&
+      (record.flags & kThrown) == 0 && ends_model(frame.context.layer))
+    begin_loss(lane, state);
+}
+
+// Is its model's forward over when this layer's is? So it is with the model itself; and with the
+// last layer of a Sequential, which is never entered itself. Of any other model that is not entered
+// nobody knows: what runs after one of its layers may be its own, or the loss.
+bool Resolver::ends_model(LayerId layer) const {
+  for (std::size_t i = last_child_.size(); i < dictionary_.layers.size(); ++i) {
+    const LayerDef& def = dictionary_.layers[i];
+    last_child_.push_back(kNoLayer);
+    if (def.registered && def.parent != kNoLayer)
+      last_child_[layertrace::index(def.parent)] = LayerId{static_cast<std::uint32_t>(i)};
+  }
+  if (!dictionary_.layers[layertrace::index(layer)].registered) return false;
+  for (;;) {
+    const LayerId parent = dictionary_.layers[layertrace::index(layer)].parent;
+    if (parent == kNoLayer) return true;
+    if (dictionary_.layers[layertrace::index(parent)].type != "Sequential" ||
+        last_child_[layertrace::index(parent)] != layer)
+      return false;
+    layer = parent;
+  }
+}
+
+void Resolver::begin_loss(Lane lane, LaneState& state) {
   push_frame(lane, state,
              {.kind = SpanKind::kRegion,
               .is_loss = true,
@@ -283,10 +308,13 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
 
 void Resolver::on_region_begin(Lane lane, LaneState& state, const Record& record) {
   Context context = settle(lane, state);
+  bool resumes_loss = false;
   if (record.flags != kNoPhase) {
     const auto phase = static_cast<Phase>(record.flags);
     if (context.layer == kNoLayer) {
-      if (phase != Phase::kLoss) end_loss(lane, state);
+      // Clearing the gradients between the forward and the loss only interrupts it.
+      if (phase != Phase::kLoss)
+        resumes_loss = end_loss(lane, state) && dictionary_.names[record.id] == kZeroGrad;
       context.phase = phase;
       context.cause = has_own_phase(phase) ? Cause::kNone : Cause::kBetweenNodes;
     } else if (phase == Phase::kBackward || phase == Phase::kOptimizer) {
@@ -296,6 +324,7 @@ void Resolver::on_region_begin(Lane lane, LaneState& state, const Record& record
   push_region(lane, state,
               {.kind = SpanKind::kRegion,
                .has_phase = record.flags != kNoPhase,
+               .resumes_loss = resumes_loss,
                .context = context,
                .name = NameId{record.id}});
 }
@@ -312,8 +341,10 @@ void Resolver::push_region(Lane lane, LaneState& state, const Frame& frame) {
 void Resolver::on_frame_end(Lane lane, LaneState& state, const Record& record, SpanKind kind) {
   close_inner(lane, state);
   if (state.frames.empty() || state.frames.back().kind != kind) return;
-  pop_frame(lane, state, state.now_ns,
-            (record.flags & kThrown) != 0 ? EndedBy::kException : EndedBy::kExit);
+  const bool resumes_loss = state.frames.back().resumes_loss;
+  const bool thrown = (record.flags & kThrown) != 0;
+  pop_frame(lane, state, state.now_ns, thrown ? EndedBy::kException : EndedBy::kExit);
+  if (resumes_loss && !thrown) begin_loss(lane, state);
 }
 
 // Closes what has no end of its own and lies inside a frame that is about to end.
@@ -329,14 +360,14 @@ void Resolver::close_loss(Lane lane, LaneState& state) {
 }
 
 // The loss is over, also where the user's own regions were opened inside it: each is divided here,
-// so that what follows in it is not taken for the loss.
-void Resolver::end_loss(Lane lane, LaneState& state) {
+// so that what follows in it is not taken for the loss. Returns whether there was one.
+bool Resolver::end_loss(Lane lane, LaneState& state) {
   const auto is_users = [](const Frame& frame) {
     return frame.kind == SpanKind::kRegion && !frame.is_loss && !frame.has_phase;
   };
   std::size_t first = state.frames.size();
   while (first != 0 && is_users(state.frames[first - 1])) --first;
-  if (first == 0 || !state.frames[first - 1].is_loss) return;
+  if (first == 0 || !state.frames[first - 1].is_loss) return false;
   const std::vector<Frame> inside(state.frames.begin() + static_cast<std::ptrdiff_t>(first),
                                   state.frames.end());
   while (state.frames.size() >= first) pop_frame(lane, state, state.now_ns, EndedBy::kExit);
@@ -344,6 +375,7 @@ void Resolver::end_loss(Lane lane, LaneState& state) {
     frame.context = current(state);
     push_region(lane, state, frame);
   }
+  return true;
 }
 
 // ---- Backward ----
@@ -351,6 +383,7 @@ void Resolver::end_loss(Lane lane, LaneState& state) {
 void Resolver::on_node_begin(Lane lane, LaneState& state, const Record& record) {
   settle_ops(lane, state);
   end_loss(lane, state);
+  for (Frame& frame : state.frames) frame.resumes_loss = false;
   if ((record.flags & kEngineRoot) !=
       0) {  // where autograd starts a pass: nobody's work, and the end of any run
     close_run(lane, state);

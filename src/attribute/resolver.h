@@ -51,6 +51,7 @@ class Resolver final : public RecordConsumer {
     bool emitted = false;
     bool is_loss = false;    // the stretch after the model's forward, opened and closed by us
     bool has_phase = false;  // a region whose name says its phase
+    bool resumes_loss = false;  // the loss was interrupted for it
     Context context;
     NameId name = kNoName;  // of a region
     std::uint64_t call = 0;
@@ -107,7 +108,9 @@ class Resolver final : public RecordConsumer {
   void close_run(Lane lane, LaneState& state, std::size_t keep = 0);
   void close_inner(Lane lane, LaneState& state);
   void close_loss(Lane lane, LaneState& state);
-  void end_loss(Lane lane, LaneState& state);
+  bool end_loss(Lane lane, LaneState& state);
+  void begin_loss(Lane lane, LaneState& state);
+  bool ends_model(LayerId layer) const;
   void push_region(Lane lane, LaneState& state, const Frame& frame);
   void pop_frame(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
   void push_frame(Lane lane, LaneState& state, const Frame& frame, const SpanBegin& span);
@@ -132,6 +135,7 @@ class Resolver final : public RecordConsumer {
   std::unordered_map<std::uint64_t, Lane> lane_of_key_;
   mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
   mutable std::size_t parameters_known_ = 0;
+  mutable std::vector<LayerId> last_child_;  // of each layer, kNoLayer without any
   std::vector<CallRef> chain_;  // scratch: the calls around a node, outermost first
 };
 

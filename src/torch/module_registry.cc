@@ -1,22 +1,16 @@
 #include "torch/module_registry.h"
 
 #include <pthread.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "torch/module_identity.h"
 
 namespace layertrace {
 namespace {
 
 // Deeper than any model; a module that holds itself would otherwise never end.
 constexpr int kMaxDepth = 512;
-
-const void* vtable_of(const torch::nn::Module& module) {
-  const void* vtable = nullptr;
-  std::memcpy(&vtable, static_cast<const void*>(&module), sizeof(vtable));
-  return vtable;
-}
 
 std::mutex& active_mutex() {
   static auto* const kMutex = [] {
@@ -37,6 +31,10 @@ std::string joined(const std::string& prefix, const std::string& name) {
 }
 
 }  // namespace
+
+bool ModuleRegistry::Place::is_of(const torch::nn::Module& module) const noexcept {
+  return vtable == vtable_of(module) && has_owner(module, owner);
+}
 
 std::string type_name(const torch::nn::Module& module) {
   std::string name = module.name();
@@ -77,15 +75,13 @@ void ModuleRegistry::add_root(const std::string& name, const torch::nn::Module& 
 // too.
 LayerId ModuleRegistry::add(const torch::nn::Module& module, LayerDef def, int depth) {
   auto& places = places_[&module];
-  const void* vtable = vtable_of(module);
   const auto same = std::find_if(places.begin(), places.end(),
-                                 [&](const Place& p) { return p.vtable == vtable; });
+                                 [&](const Place& place) { return place.is_of(module); });
   const bool first = same == places.end();
   if (!first) def.shared_with = layers_[index(same->layer)].path;
   const auto known = paths_.find(def.path);
   const LayerId layer = known != paths_.end() ? known->second : define(std::move(def));
-  places.push_back({layer, vtable});
-  known_modules_.push_back(module.weak_from_this());
+  places.push_back({layer, vtable_of(module), module.weak_from_this()});
   if (first) add_parameters(module, layer);
   if (depth >= kMaxDepth) return layer;
   for (const auto& child : module.named_children()) {
@@ -125,15 +121,14 @@ LayerId ModuleRegistry::find_registered(const torch::nn::Module& module,
                                         LayerId caller_layer) const {
   const auto found = places_.find(&module);
   if (found == places_.end()) return kNoLayer;
-  const void* vtable = vtable_of(module);
   // From the caller upwards: the first layer below which the module is registered.
   for (LayerId from = caller_layer; from != kNoLayer; from = layers_[index(from)].parent) {
     for (const Place& place : found->second) {
-      if (place.vtable == vtable && is_below(place.layer, from)) return place.layer;
+      if (place.is_of(module) && is_below(place.layer, from)) return place.layer;
     }
   }
   for (const Place& place : found->second) {
-    if (place.vtable == vtable) return place.layer;
+    if (place.is_of(module)) return place.layer;
   }
   return kNoLayer;
 }

@@ -46,6 +46,8 @@ class ModuleRegistry {
   struct Place {
     LayerId layer;
     const void* vtable;
+    std::weak_ptr<const void> owner;
+    bool is_of(const torch::nn::Module& module) const noexcept;
   };
   struct Layer {
     LayerId parent;
@@ -67,13 +69,11 @@ class ModuleRegistry {
 
   Definitions& definitions_;
   std::mutex mutex_;
-  std::unordered_map<const void*, std::vector<Place>>
-      places_;  // of registered modules only: addresses come again
+  std::unordered_map<const void*, std::vector<Place>> places_;  // of registered modules only
   std::vector<Layer> layers_;
   std::unordered_map<std::string, LayerId> paths_;
   std::vector<std::pair<const torch::nn::Module*, LayerId>> roots_;
-  // Nothing is kept alive by these, but nothing else can come to stand at the same address.
-  std::vector<std::weak_ptr<const torch::nn::Module>> known_modules_;
+  // Nothing is kept alive by these, but no other tensor can come to stand at the same address.
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> known_parameters_;
 };
 

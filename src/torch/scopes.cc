@@ -2,10 +2,10 @@
 
 #include <torch/nn/module.h>
 
-#include <cstring>
 #include <exception>
 #include <utility>
 
+#include "torch/module_identity.h"
 #include "torch/module_registry.h"
 #include "torch/open_norm.h"
 #include "torch/sequence.h"
@@ -58,14 +58,14 @@ void close_abandoned_norm_slow() noexcept {
 }
 
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept {
-  const void* vtable = nullptr;
-  std::memcpy(&vtable, static_cast<const void*>(&module), sizeof(vtable));
+  const void* vtable = vtable_of(module);
   const LayerId caller = thread.current_layer();
   ModuleCacheEntry& cached = thread.module_cache(&module);
-  if (cached.module != &module || cached.vtable != vtable || cached.parent != caller) [[unlikely]] {
+  if (cached.module != &module || cached.vtable != vtable || cached.parent != caller ||
+      !has_owner(module, cached.owner)) [[unlikely]] {
     const LayerId layer = look_up(thread, module, caller);
     if (layer == kNoLayer) return kNoLayer;
-    cached = {&module, vtable, caller, layer};
+    cached = {&module, vtable, module.weak_from_this(), caller, layer};
   }
   return cached.layer;
 }

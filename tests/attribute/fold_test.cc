@@ -133,6 +133,31 @@ TEST(Totals, OfRegionsInsideALayerAreTheLayers) {
   EXPECT_EQ(outside(profile, Phase::kOther).calls.mean, 0);
 }
 
+// ---- Models that are not entered ----
+
+TEST(ModelNotEntered, IsSaidWithWhatMendsIt) {
+  Script script({"", "a"}, "Net");
+  script.thread().on(0).enter(1, "a").leave(2).op(3, 4, "relu").step(9, 0);
+  const Profile profile = fold(script);
+  ASSERT_EQ(profile.health.notes.size(), 1U);
+  EXPECT_TRUE(profile.health.notes[0].starts_with("Net itself was never entered"));
+  EXPECT_NE(profile.health.notes[0].find("ModuleScope"), std::string::npos);
+}
+
+TEST(ModelNotEntered, IsNotSaidWhereNothingIsMissing) {
+  Script sequential({"", "a"});
+  sequential.thread().on(0).op(0, 1, "copy_").enter(1, "a").leave(2).op(3, 4, "relu").step(9, 0);
+  EXPECT_TRUE(fold(sequential).health.notes.empty());
+
+  Script entered({"", "a"}, "Net");
+  entered.thread().on(0).enter(1, "").leave(2).enter(3, "a").leave(4).op(5, 6, "relu").step(9, 0);
+  EXPECT_TRUE(fold(entered).health.notes.empty());
+
+  Script all_known({"", "a"}, "Net");
+  all_known.thread().on(0).enter(1, "a").op(2, 3, "relu").leave(4).step(9, 0);
+  EXPECT_TRUE(fold(all_known).health.notes.empty());
+}
+
 // ---- Outside ----
 
 TEST(Outside, HasThePhases) {

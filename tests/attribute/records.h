@@ -108,7 +108,9 @@ class Script {
   };
 
   // Layers by path, parents first. A path that begins with '(' is a module that is not registered.
-  explicit Script(const std::vector<std::string>& paths) {
+  // The model is a Sequential, so that it may be entered itself or not.
+  explicit Script(const std::vector<std::string>& paths, std::string type = "Sequential")
+      : root_type(std::move(type)) {
     for (const std::string& path : paths) add_layer(path);
   }
   Script(const Script&) = delete;  // its threads refer to it
@@ -119,7 +121,7 @@ class Script {
     def.path = path;
     const std::size_t dot = path.rfind('.');
     def.name = path.empty() ? "Net" : path.substr(dot == std::string::npos ? 0 : dot + 1);
-    def.type = path.empty() ? "Net" : "Module";
+    def.type = path.empty() ? root_type : "Module";
     def.registered = path.empty() || path[0] != '(';
     if (!path.empty() && def.registered) {
       def.parent = layer(dot == std::string::npos ? "" : path.substr(0, dot));
@@ -158,6 +160,7 @@ class Script {
 
   Dictionary dictionary;
   std::vector<Written> written;
+  const std::string root_type;
 
  private:
   std::unordered_map<std::string, LayerId> layers_;

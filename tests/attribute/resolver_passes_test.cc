@@ -35,7 +35,6 @@ TEST(DoubleBackward, BelongsToTheOwnerOfTheNodeThatMadeIt) {
   EXPECT_EQ(resolve(script).calls(), text(R"(
       recording on step 0 @0
       forward a #1 [1,2)
-      region loss loss [2,3)
       forward b #2 [3,4)
       region loss loss [4,10)
       region backward backward [10,20)

@@ -84,6 +84,21 @@ TEST_F(Loss, EndsWhereTheOptimizerOrTheDataBegin) {
   )"));
 }
 
+TEST_F(Loss, IsInterruptedWhileTheGradientsAreCleared) {
+  t.region(10, "zero_grad", Phase::kOptimizer).op(11, 12, "zero_").end_region(20);
+  t.op(21, 22, "mse").backward(30).end_backward(31);
+  EXPECT_EQ(rest(), text(R"(
+      region loss loss [4,10)
+      region zero_grad optimizer [10,20)
+      region loss loss [20,30)
+      region backward backward [30,31)
+  )"));
+  EXPECT_EQ(resolve(script).ops(), text(R"(
+      zero_ optimizer - [11,12)
+      mse loss - [21,22)
+  )"));
+}
+
 TEST_F(Loss, HoldsTheModuleOfALossFunction) {
   t.enter(5, kCriterion).op(6, 7, "nll_loss").make(1).leave(8).backward(10).end_backward(11);
   EXPECT_EQ(rest(), text(R"(
@@ -161,6 +176,43 @@ TEST(NoLoss, FollowsAnInnerModule) {
   Script script({"", "a"});
   script.thread().on(0).enter(1, "").enter(2, "a").make(1).leave(3).op(4, 5, "add").leave(6);
   EXPECT_EQ(resolve(script).ops(), "add forward . [4,5)\n");
+}
+
+// It may be the model's own, and only what the model does after its last layer.
+TEST(NoLoss, FollowsALayerOfAModelThatIsNotEntered) {
+  Script script({"", "a", "b"}, "Net");
+  ThreadScript& t = script.thread();
+  t.on(0).enter(1, "a").make(1).leave(2).op(3, 4, "relu").enter(5, "b").make(1).leave(6);
+  t.op(7, 8, "log_softmax").op(9, 10, "nll_loss").backward(11).end_backward(12);
+  const SpanLog log = resolve(script);
+  EXPECT_EQ(log.scopes(), text(R"(
+      recording on step 0 @0
+      forward a [1,2)
+      forward b [5,6)
+      region backward backward [11,12)
+  )"));
+  EXPECT_EQ(log.ops(), text(R"(
+      relu other <no scope> [3,4)
+      log_softmax other <no scope> [7,8)
+      nll_loss other <no scope> [9,10)
+  )"));
+}
+
+// A Sequential is never entered, but nothing runs in it after its last layer.
+TEST(SequentialsLoss, FollowsTheLastLayer) {
+  Script script({"", "0", "1", "1.0", "1.1", "(ReLU)"});
+  script.dictionary.layers[2].type = "Sequential";
+  ThreadScript& t = script.thread();
+  t.on(0).enter(1, "0").make(1).leave(2).enter(3, "1.0").make(1).leave(4);
+  t.enter(5, "1.1").make(1).leave(6).op(7, 8, "mse").backward(9).end_backward(10);
+  EXPECT_EQ(resolve(script).scopes(), text(R"(
+      recording on step 0 @0
+      forward 0 [1,2)
+      forward 1.0 [3,4)
+      forward 1.1 [5,6)
+      region loss loss [6,9)
+      region backward backward [9,10)
+  )"));
 }
 
 // ---- Regions ----

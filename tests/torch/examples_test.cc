@@ -82,6 +82,7 @@ TEST(Examples, MnistWithoutAScope) {
   EXPECT_THAT(run.scopes(), ElementsAre("conv1", "conv2", "conv2_drop", "fc1", "fc2"));
   EXPECT_EQ(run.layer("").calls, 0);
   EXPECT_TRUE(run.layer("").ran);
+  EXPECT_EQ(run.profile.health.notes.size(), 1U);
   for (const Span& node : run.select(SpanKind::kNode)) {
     if (node.layer == kNobody) {
       EXPECT_EQ(node.cause, Cause::kMadeOutside) << node.name;

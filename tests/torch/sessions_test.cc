@@ -184,6 +184,27 @@ TEST(Sessions, ATemporaryInAFreedModulesPlaceIsNotThatModule) {
   EXPECT_EQ(run.calls("<Linear>"), 8);
 }
 
+// Nor where the thread has met the old one, and knows the way.
+TEST(Sessions, AModuleInTheFreedPlaceOfOneThatRanIsAnother) {
+  Model model;
+  model->add("old", nn::Linear(3, 3));
+  model->body = [&](Tensor x) {
+    x = model->named_children()["old"]->as<nn::Linear>()->forward(x);
+    model->unregister_module("old");
+    for (int i = 0; i < 8; ++i) x = nn::Linear(3, 3)->forward(x);
+    for (int i = 0; i < 8; ++i) {  // each in a temporary's place, but the model's own
+      const std::string name = "new" + std::to_string(i);
+      x = model->register_module(name, nn::Linear(3, 3))->forward(x);
+    }
+    return x.sum();
+  };
+  const Recorded run =
+      record(*model, [&] { model->forward(torch::randn({2, 3})).backward(); });
+  EXPECT_EQ(run.calls("old"), 1);
+  EXPECT_EQ(run.calls("<Linear>"), 8);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(run.calls("new" + std::to_string(i)), 1) << i;
+}
+
 TEST(Sessions, TemporariesShareALayerBelowTheirCaller) {
   Model model;
   auto block = model->add("block", Model([](Tensor x) { return nn::ReLU()(nn::ReLU()(x)); }));
