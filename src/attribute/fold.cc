@@ -337,8 +337,8 @@ void Fold::note_models_not_entered(const Profile& profile) {
   const Cause cause = activities_.total != 0 ? Cause::kNoScope : Cause::kMadeOutside;
   if (ledger.by_cause[static_cast<std::size_t>(cause)].count == 0) return;
   for (const Layer& layer : profile.layers) {
-    const bool never_entered = layer.type == "Sequential" || layer.type == "ModuleList" ||
-                               layer.type == "ModuleDict";
+    const bool never_entered =
+        layer.type == "Sequential" || layer.type == "ModuleList" || layer.type == "ModuleDict";
     if (layer.parent >= 0 || !layer.registered || !layer.ran || layer.calls != 0 || never_entered)
       continue;
     notes_.push_back(layer.name +

@@ -49,8 +49,8 @@ class Resolver final : public RecordConsumer {
   struct Frame {
     SpanKind kind = SpanKind::kScope;
     bool emitted = false;
-    bool is_loss = false;    // the stretch after the model's forward, opened and closed by us
-    bool has_phase = false;  // a region whose name says its phase
+    bool is_loss = false;       // the stretch after the model's forward, opened and closed by us
+    bool has_phase = false;     // a region whose name says its phase
     bool resumes_loss = false;  // the loss was interrupted for it
     Context context;
     NameId name = kNoName;  // of a region
@@ -136,7 +136,7 @@ class Resolver final : public RecordConsumer {
   mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
   mutable std::size_t parameters_known_ = 0;
   mutable std::vector<LayerId> last_child_;  // of each layer, kNoLayer without any
-  std::vector<CallRef> chain_;  // scratch: the calls around a node, outermost first
+  std::vector<CallRef> chain_;               // scratch: the calls around a node, outermost first
 };
 
 }  // namespace layertrace

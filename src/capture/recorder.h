@@ -21,7 +21,7 @@ namespace layertrace {
 // Direct-mapped.
 struct ModuleCacheEntry {
   const void* module = nullptr;
-  const void* vtable = nullptr;  // another type at the same address is another module
+  const void* vtable = nullptr;     // another type at the same address is another module
   std::weak_ptr<const void> owner;  // as is one that another shared_ptr holds
   LayerId parent = kNoLayer;
   LayerId layer = kNoLayer;

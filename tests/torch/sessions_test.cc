@@ -198,8 +198,7 @@ TEST(Sessions, AModuleInTheFreedPlaceOfOneThatRanIsAnother) {
     }
     return x.sum();
   };
-  const Recorded run =
-      record(*model, [&] { model->forward(torch::randn({2, 3})).backward(); });
+  const Recorded run = record(*model, [&] { model->forward(torch::randn({2, 3})).backward(); });
   EXPECT_EQ(run.calls("old"), 1);
   EXPECT_EQ(run.calls("<Linear>"), 8);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(run.calls("new" + std::to_string(i)), 1) << i;
