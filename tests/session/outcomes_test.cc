@@ -147,7 +147,9 @@ TEST_F(Outcome, TheCostOfTheWarmUpIsNotTheStepsCost) {
   call_model();
   thread->mark(RecordKind::kStep, 0, 0);
   recorder::withdraw();
-  const Profile profile = pipeline.finish(clock_ticks(), {.scope_cost_ns = 3});
+  Health given;
+  given.scope_cost_ns = 3;
+  const Profile profile = pipeline.finish(clock_ticks(), given);
   ASSERT_EQ(profile.steps.size(), 1u);
   const auto wall_ns = static_cast<double>(profile.steps[0].wall_ns);
   EXPECT_DOUBLE_EQ(profile.health.tracing_share, 2 * 3 / wall_ns);
