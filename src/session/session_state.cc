@@ -31,7 +31,8 @@ constexpr std::size_t kSmallestCap = std::size_t{1} << 20;
 struct Active {
   std::mutex mutex;
   std::weak_ptr<SessionState> session;
-  std::terminate_handler previous_terminate = nullptr;
+  const SessionState* newest = nullptr;  // the same, for comparison also when it is going
+  std::atomic<std::terminate_handler> previous_terminate = nullptr;
 };
 Active& active() {
   static auto* instance = new Active;  // never destroyed: needed while the program exits
@@ -40,7 +41,7 @@ Active& active() {
 
 [[noreturn]] void on_terminate() {
   SessionState::stop_active();
-  if (const std::terminate_handler previous = active().previous_terminate) previous();
+  if (const std::terminate_handler previous = active().previous_terminate.load()) previous();
   std::abort();
 }
 
@@ -67,8 +68,10 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
                  "Give it at least 1 MiB"};
   }
   Active& current = active();
+  std::shared_ptr<SessionState> other;  // let go of after the lock: its end would take it, too
   const std::lock_guard lock(current.mutex);
-  if (const auto other = current.session.lock(); other != nullptr && !other->stopped_) {
+  other = current.session.lock();
+  if (other != nullptr && !other->stopped_) {
     return already_active(other->options_.output);
   }
   auto output = OutputFile::create(options.output, max_kept_bytes(options.memory_cap_bytes));
@@ -93,6 +96,7 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
     current.previous_terminate = std::set_terminate(&on_terminate);
   }
   current.session = session;
+  current.newest = session.get();
   recorder::publish(session->recording_);
   session->enter_mode(step_mode(session->options_.schedule, 0), 0);
   return session;
@@ -249,16 +253,21 @@ Result<Profile> SessionState::stop() {
   pipeline_.reset();
   recording_->pool().trim();
 
-  {
-    Active& current = active();
-    if (std::get_terminate() == &on_terminate) std::set_terminate(current.previous_terminate);
-  }
+  restore_terminate_handler();
   if (auto written = output_->commit(); !written) {
     Error error = written.error();
     error.remedy += "; the result is in profile(), and save() writes the trace elsewhere";
     return error;
   }
   return *profile_;
+}
+
+// Unless another session has begun meanwhile, which needs ours.
+void SessionState::restore_terminate_handler() const {
+  Active& current = active();
+  const std::lock_guard lock(current.mutex);
+  if (current.newest == this && std::get_terminate() == &on_terminate)
+    std::set_terminate(current.previous_terminate);
 }
 
 Result<Profile> SessionState::profile() const {

@@ -55,6 +55,7 @@ class SessionState {
   Result<void> prepare(const std::function<void(Recording&)>& define);
   Result<void> start_writer();
   void run_writer() noexcept;
+  void restore_terminate_handler() const;
   Health closing_health() const;
 
   const Options options_;
