@@ -14,11 +14,14 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <ostream>
 #include <sstream>
 #include <utility>
 #include <vector>
+
+#include <layertrace/trace.h>
 
 // The Python of the tree that this binary was built in, set by CMake: setup puts its packages
 // there.
@@ -41,6 +44,15 @@ std::optional<std::string> environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
   return value;
+}
+
+// Perfetto UI opens its own traces, JSON, and both compressed; what begins otherwise is none of
+// these.
+bool may_be_trace(const fs::path& file) {
+  constexpr int kFirstPacket = 0x0a;
+  constexpr int kGzip = 0x1f;
+  const int first = std::ifstream(file, std::ios::binary).get();
+  return first == kFirstPacket || first == '{' || first == '[' || first == kGzip;
 }
 
 // Keeps SIGINT and SIGTERM pending, so that they are waited for rather than handled, and gives them
@@ -316,6 +328,11 @@ void serve(const ViewOptions& options, const TraceServer& server, const HeldSign
 int view(const ViewOptions& options, std::ostream& out, std::ostream& err) {
   if (const auto checked = check_trace_file(options.file); !checked)
     return fail(err, checked.error());
+  if (!may_be_trace(options.file)) {
+    // Whoever reads it knows what it looks like.
+    if (const auto read = layertrace::info(options.file); !read)
+      return fail(err, read.error());
+  }
   const bool open_browser = options.browser && has_display();
   if (!options.offline && open_browser && options.port != kPerfettoPort) {
     return fail(err, {.tried = "cannot show the trace from port " + std::to_string(options.port),

@@ -3,14 +3,16 @@
 //   #include <layertrace/layertrace.h>
 //
 //   auto session = layertrace::Session::start(model, {.output = "run.pftrace"});
+//   if (!session) std::cerr << session.error().message();
 //   for (auto& batch : *loader) {
 //     auto loss = loss_fn(model->forward(batch.data), batch.target);
 //     loss.backward();
 //     optimizer.step();
-//     session->step();
+//     if (session) session->step();
 //   }
+//   if (!session) return;
 //   auto profile = session->stop();
-//   std::cout << layertrace::tree(*profile);
+//   if (profile) std::cout << layertrace::tree(*profile);
 //
 // LibTorch's own layers are seen as they are. A module of one's own takes one line at the top of
 // its forward:
@@ -85,12 +87,13 @@ class LAYERTRACE_API Session {
 
   template <typename M>
   static Result<Session> start(const std::shared_ptr<M>& model, Options options = {}) {
-    return start(static_cast<torch::nn::Module&>(*model), std::move(options));
+    return start({{"", static_cast<torch::nn::Module*>(model.get())}}, std::move(options));
   }
   template <typename Holder>
     requires requires { typename Holder::ContainedType; }
   static Result<Session> start(const Holder& model, Options options = {}) {
-    return start(static_cast<torch::nn::Module&>(*model.ptr()), std::move(options));
+    torch::nn::Module* module = model.is_empty() ? nullptr : model.ptr().get();
+    return start({{"", module}}, std::move(options));
   }
 
   // Several models at once; each one's paths begin with its name.

@@ -31,7 +31,7 @@ enum class Phase : std::uint8_t {
   kBackward,       // autograd's nodes
   kRecompute,      // a module's forward, run again inside the backward (checkpointing)
   kOptimizer,      // an optimizer's step or zero_grad
-  kCommunication,  // collectives
+  kCommunication,  // a user's scope named "communication"
   kData,           // a user's scope named "data"
   kOther,          // everything else
 };
@@ -41,8 +41,8 @@ inline constexpr std::size_t kPhaseCount = 8;
 LAYERTRACE_API std::string_view phase_name(Phase phase) noexcept;
 
 // One figure over the recorded steps. A step in which it did not occur counts as 0. `stdev` is the
-// sample's (n − 1). With more than 256 recorded steps `median` is taken over an even subset of
-// them; the others are exact.
+// sample's (n − 1). With more than 256 recorded steps (fewer where there are thousands of layers)
+// `median` is taken over an even subset of them; the others are exact.
 struct Stat {
   double mean = 0;
   double min = 0;
@@ -142,7 +142,10 @@ struct RunInfo {
 struct Profile {
   std::vector<Layer>
       layers;  // parents before children; layers[0] is the root where a model was given
-  std::vector<Step> steps;                      // the recorded ones
+  std::vector<Step> steps;       // the recorded ones; of very many every second, every fourth…
+  std::uint64_t step_count = 0;  // how many were recorded
+  Stat step_ns;                  // the wall time of all of them
+  bool steps_marked = true;      // false: step() was never called, the whole recording is one step
   std::array<PhaseStats, kPhaseCount> outside;  // what ran in no layer, by phase
   Health health;
   RunInfo run;

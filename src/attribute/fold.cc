@@ -1,16 +1,13 @@
 #include "attribute/fold.h"
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 #include <tuple>
 #include <utility>
 
 namespace layertrace {
 namespace {
-
-std::size_t slot(LayerId layer, Phase phase) noexcept {
-  return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
-}
 
 // A node or region inside a layer only divides the layer's own time; outside any layer it stands
 // for itself.
@@ -45,7 +42,7 @@ void Fold::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
   if (track == Track::kActivities) {
     end_activity(state, end_ns);
   } else {
-    end_scope(lane, state, end_ns, by);
+    end_scope(state, end_ns, by);
   }
 }
 
@@ -67,28 +64,28 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, self_ns);
 }
 
-void Fold::end_scope(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by) {
+void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (state.scopes.empty()) return;
   OpenSpan span = state.scopes.back();
   state.scopes.pop_back();
-  end_ns = std::max(end_ns, span.from_ns);
   state.last_ns = std::max(state.last_ns, end_ns);
+  const std::uint64_t whole_ns = end_ns - std::min(end_ns, span.start_ns);
+  end_ns = std::max(end_ns, span.from_ns);
   if (span.kind == SpanKind::kScope && by == EndedBy::kException) ++thrown_scopes_;
   if (span.kind == SpanKind::kScope && by == EndedBy::kCut) ++cut_scopes_;
   StepSums& sums = sums_at(span.from_ns);
   if (span.kind == SpanKind::kNode) {
-    sums.nodes.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name,
-                   end_ns - span.start_ns);
+    sums.nodes.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, whole_ns);
   }
   OpenSpan* parent = state.scopes.empty() ? nullptr : &state.scopes.back();
-  const std::uint64_t duration_ns = add_part(lane, span, parent, end_ns, sums);
+  const std::uint64_t duration_ns = add_part(state, span, parent, end_ns, sums);
   if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer))
     leave_layer(state, span, duration_ns, sums);
 }
 
 // Adds what of the span was not yet added, up to `end_ns`; returns how long that was.
-std::uint64_t Fold::add_part(Lane lane, OpenSpan& span, OpenSpan* parent, std::uint64_t end_ns,
-                             StepSums& sums) {
+std::uint64_t Fold::add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
+                             std::uint64_t end_ns, StepSums& sums) {
   const std::uint64_t duration_ns = end_ns - std::exchange(span.from_ns, end_ns);
   const std::uint64_t inside_ns = std::min(duration_ns, std::exchange(span.inside_ns, 0));
   if (is_part_of_layer(span.kind, span.layer)) {
@@ -102,29 +99,27 @@ std::uint64_t Fold::add_part(Lane lane, OpenSpan& span, OpenSpan* parent, std::u
   if (!std::exchange(span.counted, true)) ++cell.calls;
   cell.self_host_ns += self_ns;
   if (span.layer == kNoLayer) cell.host_ns += self_ns;
-  if (!open_steps_.empty() && lane == open_steps_.back().lane) {
-    sums.step_thread_ns[static_cast<std::size_t>(span.phase)] += self_ns;
-  }
+  state.step_ns[static_cast<std::size_t>(span.phase)] += self_ns;
   return duration_ns;
 }
 
-// A step ends inside what the stepping thread has open (a region around the training loop): each
-// step gets its part.
-void Fold::divide_open_spans(Lane lane, std::uint64_t ns) {
-  LaneState& state = lanes_[lane];
+// A step ends inside what a thread has open (a region around the training loop, a loader's batch):
+// each step gets its part.
+void Fold::divide_open_spans(LaneState& state, std::uint64_t ns) {
   StepSums& sums = open_steps_.back().sums;
   std::vector<std::size_t> seen;  // layers and phases that a span further out has counted
   for (const OpenSpan& span : state.scopes) {
     if (span.layer == kNoLayer || is_part_of_layer(span.kind, span.layer)) continue;
+    if (span.from_ns >= ns) continue;
     for (LayerId layer = span.layer; layer != kNoLayer;
          layer = dictionary_.layers[layertrace::index(layer)].parent) {
       if (std::find(seen.begin(), seen.end(), slot(layer, span.phase)) != seen.end()) continue;
       seen.push_back(slot(layer, span.phase));
-      sums.cell(layer, span.phase).host_ns += ns - std::min(ns, span.from_ns);
+      sums.cell(layer, span.phase).host_ns += ns - span.from_ns;
     }
   }
   for (std::size_t i = state.scopes.size(); i-- != 0;) {
-    add_part(lane, state.scopes[i], i == 0 ? nullptr : &state.scopes[i - 1],
+    add_part(state, state.scopes[i], i == 0 ? nullptr : &state.scopes[i - 1],
              std::max(ns, state.scopes[i].from_ns), sums);
   }
 }
@@ -161,7 +156,7 @@ StepSums& Fold::sums_at(std::uint64_t ns) {
   return open_steps_.empty() ? nowhere_ : open_steps_.front().sums;
 }
 
-void Fold::open_step(std::uint64_t ns, std::uint64_t index, Lane lane) {
+void Fold::open_step(std::uint64_t ns, std::uint64_t index) {
   OpenStep step;
   if (!spare_.empty()) {
     step.sums = std::move(spare_.back());
@@ -169,11 +164,10 @@ void Fold::open_step(std::uint64_t ns, std::uint64_t index, Lane lane) {
   }
   step.index = index;
   step.start_ns = ns;
-  step.lane = lane;
   open_steps_.push_back(std::move(step));
 }
 
-void Fold::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
+void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) {
   recording_ = on;
   if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
     // A step was just closed and opened; no more of it is recorded. Late spans of other lanes go to
@@ -182,24 +176,34 @@ void Fold::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
     spare_.back().clear();
     open_steps_.pop_back();
   }
-  if (!on) return;
-  open_step(ns, step, lane);
-  for (OpenSpan& span : lanes_[lane].scopes) {  // the pause is not part of what was open in it
-    span.from_ns = std::max(span.from_ns, ns);
-    span.inside_ns = 0;
+  if (!on) {
+    // What is open on any thread may end later, but no more of it counts.
+    for (LaneState& state : lanes_) {
+      for (OpenSpan& span : state.scopes) span.from_ns = kOver;
+    }
+    return;
   }
+  open_step(ns, step);
+  for (LaneState& state : lanes_) state.step_ns = {};
 }
 
 void Fold::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   if (!recording_) return;
-  if (open_steps_.empty()) open_step(ns, index, lane);
-  open_steps_.back().end_ns = std::max(ns, open_steps_.back().start_ns + 1);
+  if (open_steps_.empty()) open_step(ns, index);
+  if (index > open_steps_.back().index) steps_without_mark_ += index - open_steps_.back().index;
   open_steps_.back().index = index;
-  open_steps_.back().lane = lane;
-  divide_open_spans(lane, ns);
+  end_step(lane, ns);
   constexpr std::size_t kStepsOpen = 2;
   while (open_steps_.size() >= kStepsOpen) fold_oldest();
-  open_step(ns, index + 1, lane);
+  open_step(ns, index + 1);
+}
+
+void Fold::end_step(Lane lane, std::uint64_t ns) {
+  OpenStep& step = open_steps_.back();
+  step.end_ns = std::max(ns, step.start_ns + 1);
+  for (LaneState& state : lanes_) divide_open_spans(state, ns);
+  step.phase_ns = lanes_[lane].step_ns;
+  for (LaneState& state : lanes_) state.step_ns = {};
 }
 
 void Fold::gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) {}
@@ -209,7 +213,7 @@ void Fold::fold_oldest() {
   open_steps_.pop_front();
   StepSums& sums = step.sums;
 
-  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, sums.step_thread_ns};
+  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns};
   std::uint64_t known_ns = 0;
   for (const std::uint64_t ns : result.phase_ns) known_ns += ns;
   const std::uint64_t rest_ns = result.wall_ns - std::min(result.wall_ns, known_ns);
@@ -217,19 +221,19 @@ void Fold::fold_oldest() {
   sums.outside(Phase::kOther).host_ns += rest_ns;
   sums.outside(Phase::kOther).self_host_ns += rest_ns;
 
-  if (!steps_.empty() && clock_.advance()) {
-    for (PhaseSeries& layer : layers_) layer.halve();
-    for (PhaseSeries& phase : outside_) phase.halve();
-  }
+  if (step_count_ != 0 && clock_.advance()) halve_series();
   slots_ = clock_.slot() + 1;
-  steps_.push_back(result);
+  if (step_count_ % step_stride_ == 0) steps_.push_back(result);
+  ++step_count_;
+  step_series_.add(static_cast<double>(result.wall_ns), clock_);
   sums.add_children(dictionary_.layers);
   for (std::uint32_t layer = 0; layer < dictionary_.layers.size(); ++layer) {
     for (std::size_t p = 0; p < kPhaseCount; ++p) {
       const auto phase = static_cast<Phase>(p);
       if (Cell* cell = sums.find(LayerId{layer}, phase)) {
-        series(LayerId{layer}, phase)
-            .add(*cell, sums.self_activity_ns(LayerId{layer}, phase), clock_);
+        PhaseSeries& figures = series(LayerId{layer}, phase);
+        if (!figures.touched) ++series_count_;
+        figures.add(*cell, sums.self_activity_ns(LayerId{layer}, phase), clock_);
       }
     }
   }
@@ -241,6 +245,27 @@ void Fold::fold_oldest() {
   nodes_.merge(sums.nodes);
   sums.clear();
   spare_.push_back(std::move(sums));
+  keep_within_memory();
+}
+
+void Fold::halve_series() {
+  for (PhaseSeries& layer : layers_) layer.halve();
+  for (PhaseSeries& phase : outside_) phase.halve();
+  step_series_.halve();
+}
+
+void Fold::keep_within_memory() {
+  constexpr std::size_t kFewestSamples = 16;
+  while (clock_.samples() > kFewestSamples &&
+         series_count_ * PhaseSeries::kCount * clock_.samples() * sizeof(double) >
+             memory_bytes_ / 2) {
+    if (clock_.keep_fewer()) halve_series();
+    slots_ = clock_.slot() + 1;
+  }
+  if (steps_.size() * sizeof(Step) <= memory_bytes_ / 2) return;
+  step_stride_ *= 2;
+  for (std::size_t i = 0; 2 * i < steps_.size(); ++i) steps_[i] = steps_[2 * i];
+  steps_.resize((steps_.size() + 1) / 2);
 }
 
 Fold::PhaseSeries& Fold::series(LayerId layer, Phase phase) {
@@ -278,31 +303,64 @@ PhaseStats Fold::PhaseSeries::stats(std::uint64_t steps, std::size_t slots) cons
 
 // ---- The result ----
 
+void add_closing(Health& health, const Health& closing) {
+  health.cut = closing.cut;
+  health.emitted = closing.emitted;
+  health.recorded = closing.recorded;
+  health.dropped = closing.dropped;
+  health.scope_cost_ns = closing.scope_cost_ns;
+  health.op_cost_ns = closing.op_cost_ns;
+  health.writer_cpu_ns = closing.writer_cpu_ns;
+  health.tracing_share = closing.tracing_share;
+  health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
+}
+
 Profile Fold::finish(std::uint64_t end_ns) {
+  Profile profile;
   // What came after the last step() is no step, unless there is no other.
   if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
     OpenStep& rest = open_steps_.back();
-    if (steps_.empty() && open_steps_.size() == 1) {
-      rest.end_ns = std::max({end_ns, rest.start_ns + 1, lanes_[rest.lane].last_ns});
+    if (step_count_ == 0 && open_steps_.size() == 1) {
+      profile.steps_marked = false;
+      // Of the threads, the one that had most to do stands for the whole.
+      const auto busiest =
+          std::max_element(lanes_.begin(), lanes_.end(), [](const auto& a, const auto& b) {
+            return std::accumulate(a.step_ns.begin(), a.step_ns.end(), std::uint64_t{0}) <
+                   std::accumulate(b.step_ns.begin(), b.step_ns.end(), std::uint64_t{0});
+          });
+      const std::uint64_t last_ns = busiest == lanes_.end() ? 0 : busiest->last_ns;
+      if (busiest != lanes_.end()) rest.phase_ns = busiest->step_ns;
+      rest.end_ns = std::max({end_ns, rest.start_ns + 1, last_ns});
     } else {
-      if (rest.sums.activities.total != 0) {
-        const std::uint64_t count = rest.sums.activities.total;
-        notes_.push_back(std::to_string(count) + (count == 1 ? " activity" : " activities") +
-                         " after the last step() belong to no step and are left out");
-      }
+      note_rest(rest.sums);
       open_steps_.pop_back();
     }
   }
   while (!open_steps_.empty()) fold_oldest();
 
-  Profile profile;
   fill_layers(profile);
+  if (steps_without_mark_ != 0) {
+    notes_.push_back(std::to_string(steps_without_mark_) +
+                     " ends of steps were dropped: each such step is part of the one after it");
+  }
   note_models_not_entered(profile);
   for (std::size_t p = 0; p < kPhaseCount; ++p)
-    profile.outside[p] = outside_[p].stats(steps_.size(), slots_);
+    profile.outside[p] = outside_[p].stats(step_count_, slots_);
   profile.steps = std::move(steps_);
+  profile.step_count = step_count_;
+  profile.step_ns = step_series_.stat(step_count_, slots_);
   fill_health(profile.health);
   return profile;
+}
+
+void Fold::note_rest(StepSums& rest) {
+  const std::uint64_t activities = rest.activities.total;
+  const std::uint64_t count = activities != 0 ? activities : rest.calls() + rest.nodes.total;
+  if (count == 0) return;
+  const std::string what = activities != 0 ? (count == 1 ? " activity" : " activities")
+                                           : (count == 1 ? " scope or node" : " scopes and nodes");
+  notes_.push_back(std::to_string(count) + what +
+                   " after the last step() belong to no step and are left out");
 }
 
 void Fold::fill_layers(Profile& profile) const {
@@ -319,7 +377,7 @@ void Fold::fill_layers(Profile& profile) const {
     for (std::size_t p = 0; p < kPhaseCount; ++p) {
       const std::size_t s = i * kPhaseCount + p;
       if (s >= layers_.size() || !layers_[s].touched) continue;
-      layer.phases[p] = layers_[s].stats(steps_.size(), slots_);
+      layer.phases[p] = layers_[s].stats(step_count_, slots_);
       layer.ran = true;
       if (static_cast<Phase>(p) != Phase::kBackward) layer.calls += layer.phases[p].calls.mean;
     }

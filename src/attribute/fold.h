@@ -20,7 +20,10 @@ namespace layertrace {
 
 class Fold final : public SpanSink {
  public:
-  explicit Fold(const Dictionary& dictionary) : dictionary_(dictionary) {}
+  // The medians' samples and the list of steps take about `memory_bytes` at most: where there are
+  // more, they are thinned out.
+  explicit Fold(const Dictionary& dictionary, std::size_t memory_bytes = std::size_t{8} << 20)
+      : dictionary_(dictionary), memory_bytes_(memory_bytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override;
@@ -35,6 +38,7 @@ class Fold final : public SpanSink {
   Profile finish(std::uint64_t end_ns);
 
  private:
+  static constexpr std::uint64_t kOver = ~std::uint64_t{0};
   struct OpenSpan {
     SpanKind kind;
     Phase phase;
@@ -42,7 +46,7 @@ class Fold final : public SpanSink {
     LayerId layer;
     NameId name;
     std::uint64_t start_ns;
-    std::uint64_t from_ns;  // up to here it has been added to a step
+    std::uint64_t from_ns;  // up to here it has been added to a step; kOver when no more will be
     std::uint64_t inside_ns =
         0;  // since then: time of the spans within that are accounted for on their own
     bool counted = false;  // as a call
@@ -51,17 +55,19 @@ class Fold final : public SpanSink {
     std::vector<OpenSpan> scopes;
     std::vector<OpenSpan> activities;
     std::uint64_t last_ns = 0;
+    std::array<std::uint64_t, kPhaseCount> step_ns{};  // own time by phase, in the step that runs
     std::vector<std::uint32_t>
         active;  // per layer and phase: how many of its spans (or its children's) are open
   };
   struct OpenStep {
     std::uint64_t index = 0;
     std::uint64_t start_ns = 0;
-    std::uint64_t end_ns = 0;  // 0: not ended yet
-    Lane lane = 0;
+    std::uint64_t end_ns = 0;                           // 0: not ended yet
+    std::array<std::uint64_t, kPhaseCount> phase_ns{};  // on the thread that ended it
     StepSums sums;
   };
   struct PhaseSeries {
+    static constexpr std::size_t kCount = 7;
     Series calls, host_ns, self_host_ns, activities, activity_ns, self_activity_ns, busy_ns;
     bool touched = false;
 
@@ -70,19 +76,23 @@ class Fold final : public SpanSink {
     PhaseStats stats(std::uint64_t steps, std::size_t slots) const;
   };
 
-  void end_scope(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
+  void end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by);
   void end_activity(LaneState& state, std::uint64_t end_ns);
-  std::uint64_t add_part(Lane lane, OpenSpan& span, OpenSpan* parent, std::uint64_t end_ns,
-                         StepSums& sums);
-  void divide_open_spans(Lane lane, std::uint64_t ns);
+  static std::uint64_t add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
+                                std::uint64_t end_ns, StepSums& sums);
+  void divide_open_spans(LaneState& state, std::uint64_t ns);
+  void end_step(Lane lane, std::uint64_t ns);
   void enter_layer(LaneState& state, const OpenSpan& span);
   void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns,
                    StepSums& sums);
   StepSums& sums_at(std::uint64_t ns);
-  void open_step(std::uint64_t ns, std::uint64_t index, Lane lane);
+  void open_step(std::uint64_t ns, std::uint64_t index);
   void fold_oldest();
+  void keep_within_memory();
+  void halve_series();
   PhaseSeries& series(LayerId layer, Phase phase);
   void fill_layers(Profile& profile) const;
+  void note_rest(StepSums& rest);
   void note_models_not_entered(const Profile& profile);
   void fill_health(Health& health) const;
   std::vector<Unattributed> causes(const Ledger& ledger) const;
@@ -95,8 +105,14 @@ class Fold final : public SpanSink {
   StepSums nowhere_;  // for spans before the first window
   std::vector<StepSums> spare_;
   std::vector<Step> steps_;
+  std::uint64_t step_count_ = 0;
+  std::uint64_t step_stride_ = 1;
+  Series step_series_;
+  std::uint64_t steps_without_mark_ = 0;
+  std::size_t memory_bytes_;
   SampleClock clock_;
   std::size_t slots_ = 0;
+  std::size_t series_count_ = 0;
   std::vector<PhaseSeries> layers_;
   std::array<PhaseSeries, kPhaseCount> outside_;
   Ledger activities_;
@@ -105,5 +121,8 @@ class Fold final : public SpanSink {
   std::uint64_t thrown_scopes_ = 0;
   std::vector<std::string> notes_;
 };
+
+// Adds to what the spans tell what they cannot: costs, dropped records, a cut, notes.
+void add_closing(Health& health, const Health& closing);
 
 }  // namespace layertrace

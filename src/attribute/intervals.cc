@@ -4,6 +4,13 @@
 
 namespace layertrace {
 
+void Intervals::set_capacity(std::size_t capacity) {
+  capacity_ = capacity;
+  if (intervals_.size() <= capacity) return;
+  forget(intervals_.size() - capacity / 2);
+  shrink();
+}
+
 void Intervals::open(Interval interval) {
   if (intervals_.size() >= capacity_) forget(intervals_.size() / 2);
   interval.parent = open_.empty() ? 0 : open_.back();

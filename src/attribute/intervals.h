@@ -35,6 +35,7 @@ class Intervals {
   enum class Found : std::uint8_t { kYes, kOutside, kBefore, kForgotten };
 
   explicit Intervals(std::size_t capacity) : capacity_(capacity) {}
+  void set_capacity(std::size_t capacity);
 
   // The thread's counter at its first record: what was made earlier is not ours to know.
   void start(std::uint64_t sequence) noexcept {

@@ -8,8 +8,6 @@ namespace {
 // Passes from a node made inside a backward to that backward's own maker, and so on. Each pass is
 // one order of differentiation; nobody takes the 64th derivative.
 constexpr int kMaxOrder = 64;
-// Lanes share the memory for past calls; most programs have one or two that run modules.
-constexpr std::size_t kLanesExpected = 4;
 // The region of an optimizer's or a module's zero_grad().
 constexpr std::string_view kZeroGrad = "zero_grad";
 
@@ -25,13 +23,24 @@ Resolver::Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale
     : dictionary_(dictionary), sink_(sink), scale_(scale), max_intervals_(max_intervals) {}
 
 void Resolver::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) {
-  lanes_.emplace_back(std::max<std::size_t>(max_intervals_ / kLanesExpected, 1024));
+  lanes_.emplace_back(max_intervals_ / lanes_provided_for_);
+  if (++live_lanes_ > lanes_provided_for_) share_intervals();
   lane_of_key_[key] = lane;
   sink_.open_lane(lane, tid, name);
 }
 
+// Lanes share the memory for past calls.
+void Resolver::share_intervals() {
+  lanes_provided_for_ *= 2;
+  for (LaneState& state : lanes_) {
+    if (!state.closed) state.intervals.set_capacity(max_intervals_ / lanes_provided_for_);
+  }
+}
+
 void Resolver::close_lane(Lane lane) {
   LaneState& state = lanes_[lane];
+  state.closed = true;
+  --live_lanes_;
   abandon(lane, state, state.now_ns);
   state.frames.shrink_to_fit();
   state.ops.shrink_to_fit();
@@ -123,10 +132,7 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
         if (recording_) sink_.step(lane, state.now_ns, record.value);
         break;
       case RecordKind::kWindow:
-        settle(lane, state);
-        recording_ = record.flags != 0;
-        if (!recording_) paused_ns_ = state.now_ns;
-        sink_.window(lane, state.now_ns, recording_, record.value);
+        on_window(lane, state, record);
         break;
       case RecordKind::kGap:
         settle(lane, state);
@@ -136,8 +142,16 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
   }
 }
 
+void Resolver::on_window(Lane lane, LaneState& state, const Record& record) {
+  settle(lane, state);
+  recording_ = record.flags != 0;
+  switched_ns_ = state.now_ns;
+  if (!recording_) paused_ns_ = state.now_ns;
+  sink_.window(lane, state.now_ns, recording_, record.value);
+}
+
 void Resolver::finish(std::uint64_t now_ticks) {
-  const std::uint64_t now_ns = scale_.to_ns(now_ticks);
+  const std::uint64_t now_ns = recording_ ? scale_.to_ns(now_ticks) : paused_ns_;
   for (Lane lane = 0; lane < lanes_.size(); ++lane) abandon(lane, lanes_[lane], now_ns);
 }
 
@@ -159,7 +173,8 @@ void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t at_ns) {
 void Resolver::on_op_begin(Lane lane, LaneState& state, const Record& record) {
   const Context context = settle(lane, state);
   state.ops.push_back({NameId{record.id}, (record.flags & kOpComposite) != 0,
-                       recording_ ? OpFrame::kWaiting : OpFrame::kDropped, context, state.now_ns});
+                       recorded(state) ? OpFrame::kWaiting : OpFrame::kDropped, context,
+                       state.now_ns});
 }
 
 void Resolver::on_op_end(Lane lane, LaneState& state) {
@@ -217,8 +232,8 @@ Resolver::Context Resolver::current(const LaneState& state) {
 
 void Resolver::push_frame(Lane lane, LaneState& state, const Frame& frame, const SpanBegin& span) {
   state.frames.push_back(frame);
-  state.frames.back().emitted = recording_;
-  if (recording_) sink_.begin(lane, span);
+  state.frames.back().emitted = recorded(state);
+  if (state.frames.back().emitted) sink_.begin(lane, span);
 }
 
 void Resolver::pop_frame(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by) {

@@ -87,6 +87,7 @@ class Resolver final : public RecordConsumer {
     std::uint16_t indexed_window = 0;
     std::uint16_t resolved_window = 0;
     bool entered_module = false;
+    bool closed = false;
   };
 
   void on_scope_begin(Lane lane, LaneState& state, const Record& record);
@@ -94,12 +95,18 @@ class Resolver final : public RecordConsumer {
   void on_region_begin(Lane lane, LaneState& state, const Record& record);
   void on_node_begin(Lane lane, LaneState& state, const Record& record);
   void on_frame_end(Lane lane, LaneState& state, const Record& record, SpanKind kind);
+  void on_window(Lane lane, LaneState& state, const Record& record);
+  // A record may come a little late: then what was so before the last change holds.
+  bool recorded(const LaneState& state) const noexcept {
+    return recording_ == (state.now_ns >= switched_ns_);
+  }
   void on_op_begin(Lane lane, LaneState& state, const Record& record);
   void on_op_end(Lane lane, LaneState& state);
 
   Owner find_owner(std::uint64_t value, bool accumulates) const;
   void call_chain(const Owner& owner, const LaneState& state);
   void reopen_run(Lane lane, LaneState& state);
+  void share_intervals();
 
   static Context current(const LaneState& state);
   Context settle(Lane lane, LaneState& state);
@@ -128,10 +135,13 @@ class Resolver final : public RecordConsumer {
   TickScale scale_;
   std::size_t max_intervals_;
   bool recording_ = false;
-  std::uint64_t paused_ns_ = 0;  // when it last stopped
+  std::uint64_t switched_ns_ = 0;  // when that was last changed
+  std::uint64_t paused_ns_ = 0;    // when it last stopped
   std::vector<LaneState> lanes_;
-  std::deque<Lane> closed_lanes_;     // whose intervals are still known
-  std::size_t closed_intervals_ = 0;  // in all of them
+  std::size_t live_lanes_ = 0;
+  std::size_t lanes_provided_for_ = 4;  // most programs have one or two that run modules
+  std::deque<Lane> closed_lanes_;       // whose intervals are still known
+  std::size_t closed_intervals_ = 0;    // in all of them
   std::unordered_map<std::uint64_t, Lane> lane_of_key_;
   mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
   mutable std::size_t parameters_known_ = 0;

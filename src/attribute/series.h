@@ -9,23 +9,31 @@
 
 namespace layertrace {
 
-// Which steps keep their value for the median: all up to kSamples of them, then every second, every
-// fourth…
+// Which steps keep their value for the median: all up to so many, then every second, every fourth…
 class SampleClock {
  public:
-  static constexpr std::size_t kSamples = 256;
+  explicit SampleClock(std::size_t samples = 256) : samples_(samples) {}
 
   // Goes on to the next step; true when the series must halve() first.
   bool advance() noexcept {
     ++step_;
-    if (step_ / stride_ < kSamples) return false;
+    if (step_ / stride_ < samples_) return false;
     stride_ *= 2;
     return true;
   }
+  // From now on half as many are kept; true when the series must halve() now.
+  bool keep_fewer() noexcept {
+    samples_ /= 2;
+    if (step_ / stride_ < samples_) return false;
+    stride_ *= 2;
+    return true;
+  }
+  std::size_t samples() const noexcept { return samples_; }
   bool sampled() const noexcept { return step_ % stride_ == 0; }
   std::size_t slot() const noexcept { return step_ / stride_; }
 
  private:
+  std::size_t samples_;
   std::uint64_t step_ = 0;
   std::uint64_t stride_ = 1;
 };

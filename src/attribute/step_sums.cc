@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace layertrace {
-namespace {
-
-std::size_t slot(LayerId layer, Phase phase) noexcept {
-  return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
-}
-
-}  // namespace
 
 void BusyTime::add(TimeInterval interval) {
   if (!intervals_.empty() && interval.start_ns < intervals_.back().end_ns) {
@@ -134,12 +127,18 @@ std::uint64_t StepSums::self_activity_ns(LayerId layer, Phase phase) const noexc
   return i < self_activity_ns_.size() ? self_activity_ns_[i] : 0;
 }
 
+std::uint64_t StepSums::calls() const noexcept {
+  std::uint64_t total = 0;
+  for (const Cell& cell : cells_) total += cell.calls;
+  for (const Cell& cell : outside_) total += cell.calls;
+  return total;
+}
+
 void StepSums::clear() {
   for (Cell& cell : cells_) cell.clear();
   for (Cell& cell : outside_) cell.clear();
   activities.clear();
   nodes.clear();
-  step_thread_ns = {};
 }
 
 }  // namespace layertrace

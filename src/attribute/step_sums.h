@@ -44,6 +44,11 @@ class BusyTime {
   std::uint64_t settled_ns_ = 0;
 };
 
+// Where the figures of a layer and phase stand in a list of all of them.
+inline std::size_t slot(LayerId layer, Phase phase) noexcept {
+  return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
+}
+
 struct Cell {
   std::uint64_t calls = 0;
   std::uint64_t host_ns = 0;
@@ -88,10 +93,11 @@ class StepSums {
 
   void clear();
 
+  // Of layers and, outside any, of regions.
+  std::uint64_t calls() const noexcept;
+
   Ledger activities;
   Ledger nodes;
-  std::array<std::uint64_t, kPhaseCount>
-      step_thread_ns{};  // self time by phase on the thread that steps
 
  private:
   std::vector<Cell> cells_;  // layer · kPhaseCount + phase

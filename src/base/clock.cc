@@ -23,18 +23,25 @@ bool invariant_counter() noexcept {
 #endif
 }
 
+std::uint64_t read_ns(clockid_t clock) noexcept {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 struct Instant {
   std::uint64_t ticks;
   std::uint64_t ns;
 };
 
 // The tightest of a few readings: an interrupt between the two clocks would skew the pair.
-Instant now() noexcept {
+Instant now(clockid_t clock) noexcept {
   Instant best{};
   std::uint64_t best_window = ~std::uint64_t{0};
   for (int attempt = 0; attempt < 5; ++attempt) {
     const std::uint64_t before = clock_ticks();
-    const std::uint64_t ns = boottime_ns();
+    const std::uint64_t ns = read_ns(clock);
     const std::uint64_t after = clock_ticks();
     if (after - before < best_window) {
       best_window = after - before;
@@ -51,16 +58,23 @@ const bool counter_is_invariant = invariant_counter();
 }
 
 namespace {
+// The counter's rate is taken against a clock that, like the counter, does not tell of a time when
+// the machine was asleep.
+constexpr clockid_t kRateClock = CLOCK_MONOTONIC_RAW;
+
 // Read when the library is loaded: by the time a session starts, the baseline is long enough.
-const Instant kLoaded = now();
+const Instant kLoaded = now(kRateClock);
+const std::uint64_t kLoadedBoottimeNs = boottime_ns();
+
+// Some counters do run on, others start again at 0: what was read before a sleep is worth nothing.
+bool slept_since_load() noexcept {
+  constexpr std::uint64_t kAsleepNs = 10'000'000;
+  const std::uint64_t awake_ns = read_ns(kRateClock) - kLoaded.ns;
+  return boottime_ns() - kLoadedBoottimeNs > awake_ns + awake_ns / 1000 + kAsleepNs;
+}
 }  // namespace
 
-std::uint64_t boottime_ns() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_BOOTTIME, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t boottime_ns() noexcept { return read_ns(CLOCK_BOOTTIME); }
 
 TickScale::TickScale(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick)
     : base_ticks_(base_ticks),
@@ -70,11 +84,13 @@ TickScale::TickScale(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_
 TickScale TickScale::measure() {
   if (!detail::counter_is_invariant) return {};
   constexpr std::uint64_t kShortestBaselineNs = 5'000'000;
-  Instant last = now();
-  while (last.ns - kLoaded.ns < kShortestBaselineNs) last = now();
+  const Instant first = slept_since_load() ? now(kRateClock) : kLoaded;
+  Instant last = now(kRateClock);
+  while (last.ns - first.ns < kShortestBaselineNs) last = now(kRateClock);
   const double rate =
-      static_cast<double>(last.ns - kLoaded.ns) / static_cast<double>(last.ticks - kLoaded.ticks);
-  return {last.ticks, last.ns, rate};
+      static_cast<double>(last.ns - first.ns) / static_cast<double>(last.ticks - first.ticks);
+  const Instant anchor = now(CLOCK_BOOTTIME);
+  return {anchor.ticks, anchor.ns, rate};
 }
 
 std::string_view clock_name() noexcept { return detail::counter_is_invariant ? "tsc" : "boottime"; }

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/mapped_file.h"
@@ -94,6 +96,13 @@ int open_locked(const std::string& path) {
   }
 }
 
+// The program may change its folder while it records.
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  std::string result = path.empty() ? path : std::filesystem::absolute(path, error).string();
+  return error ? path : result;
+}
+
 int open_unnamed() {
   const char* folder = std::getenv("TMPDIR");
   std::string base = folder != nullptr && *folder != '\0' ? folder : "/tmp";
@@ -135,8 +144,12 @@ Result<std::unique_ptr<OutputFile>> OutputFile::create(const std::string& path,
   return std::unique_ptr<OutputFile>(new OutputFile(path, part, fd, memory_limit_bytes));
 }
 
-OutputFile::OutputFile(std::string path, std::string part, int fd, std::size_t memory_limit)
-    : path_(std::move(path)), part_(std::move(part)), fd_(fd), memory_limit_(memory_limit) {}
+OutputFile::OutputFile(std::string path, const std::string& part, int fd, std::size_t memory_limit)
+    : path_(std::move(path)),
+      target_(absolute(path_)),
+      part_(absolute(part)),
+      fd_(fd),
+      memory_limit_(memory_limit) {}
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) ::close(fd_);
@@ -195,7 +208,7 @@ Result<void> OutputFile::commit() {
   }
   if (!written) return written;
   if (path_.empty() || committed_) return {};
-  if (::rename(part_.c_str(), path_.c_str()) != 0) return cannot_write(path_, errno);
+  if (::rename(part_.c_str(), target_.c_str()) != 0) return cannot_write(path_, errno);
   committed_ = true;
   return {};
 }
@@ -210,7 +223,7 @@ Result<void> OutputFile::copy_to(const std::string& path) const {
   if (copied) copied = copy.commit();
   if (!copied) {
     ::unlink(copy.part_.c_str());
-  } else if (path == path_ && !committed_) {
+  } else if (absolute(path) == target_ && !committed_) {
     ::unlink(part_.c_str());  // what it holds now has its name; the open descriptor still reads it
   }
   return copied;

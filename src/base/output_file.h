@@ -36,6 +36,8 @@ class OutputFile final : public ByteSink {
   // Whole blocks that neither the disk nor the memory would take.
   std::uint64_t lost_blocks() const noexcept { return lost_blocks_; }
   const std::string& path() const noexcept { return path_; }
+  // Where the recording is until it gets its name; "" without one.
+  const std::string& part() const noexcept { return part_; }
   std::uint64_t size() const noexcept { return written_ + kept_.size(); }
 
   // The file was not needed after all: removes it.
@@ -47,13 +49,14 @@ class OutputFile final : public ByteSink {
   static Result<std::unique_ptr<OutputFile>> create(const std::string& path,
                                                     const std::string& part,
                                                     std::size_t memory_limit_bytes);
-  OutputFile(std::string path, std::string part, int fd, std::size_t memory_limit);
+  OutputFile(std::string path, const std::string& part, int fd, std::size_t memory_limit);
   bool write_now(std::span<const std::uint8_t> block);
   Result<void> write_kept();
   Result<void> copy_into(OutputFile& copy) const;
 
-  std::string path_;
-  std::string part_;  // its name until then
+  std::string path_;    // as it was given
+  std::string target_;  // the same, wherever the program goes
+  std::string part_;    // its name until then
   int fd_;
   std::size_t memory_limit_;
   std::uint64_t written_ = 0;  // bytes of whole blocks

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 
@@ -30,7 +31,7 @@ struct ModuleCacheEntry {
 // One thread's side of a session.
 class ThreadState {
  public:
-  static constexpr std::size_t kModuleCacheSize = 256;
+  static constexpr std::size_t kModuleCacheSize = 512;
 
   struct Place {
     std::uint32_t depth = 0;
@@ -86,8 +87,10 @@ class ThreadState {
     buffer_->mark({clock_ticks(), value, 0, 0, kind, flags, 0});
   }
 
-  ModuleCacheEntry& module_cache(const void* module) noexcept {
-    return module_cache_[(reinterpret_cast<std::uintptr_t>(module) >> 4) % kModuleCacheSize];
+  ModuleCacheEntry& module_cache(const void* module, LayerId parent) noexcept {
+    constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;  // spreads what differs in a few bits only
+    const std::uint64_t key = reinterpret_cast<std::uintptr_t>(module) + index(parent);
+    return module_cache_[(key * kMix) >> (64 - std::bit_width(kModuleCacheSize - 1))];
   }
 
  private:

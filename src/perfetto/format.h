@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <layertrace/profile.h>
 #include <layertrace/trace.h>
 
 namespace layertrace::format {
@@ -45,6 +46,10 @@ inline constexpr std::string_view kWindow =
     "window";  // on a step: recording starts here; on a pause: the step that is not recorded
 inline constexpr std::string_view kPartial = "partial";  // on a step's end: it did not end
 inline constexpr std::string_view kDropped = "dropped";
+inline constexpr std::string_view kStep = "step";  // on a step: its index
+
+// Categories: a phase's name, or kStep. This is the latter's number after the phases'.
+inline constexpr std::uint8_t kStepCategory = kPhaseCount;
 
 // Names of instants.
 inline constexpr std::string_view kHeader = "layertrace";

@@ -24,7 +24,6 @@ using protozero::Field;
 using protozero::ProtoDecoder;
 
 constexpr std::uint8_t kNoCategory = 0xff;
-constexpr std::uint8_t kStepCategory = kPhaseCount;
 
 std::string_view view(ConstChars chars) { return {chars.data, chars.size}; }
 std::string_view view(ConstBytes bytes) {
@@ -124,6 +123,7 @@ class Reader {
   std::unordered_map<std::string_view, NameId> names_;
   std::unordered_map<std::string_view, Cause> causes_;
   bool has_header_ = false;
+  bool has_second_header_ = false;
   bool has_footer_ = false;
   std::optional<std::uint64_t> newer_version_;
 };
@@ -146,6 +146,11 @@ Result<ReadSummary> Reader::read(const std::string& path) {
     }
     on_packet(field.as_bytes());
     ++summary_.packets;
+    if (has_second_header_) {
+      return Error{"cannot read " + path, "it holds more than one recording",
+                   "Give each recording a file of its own"};
+    }
+    if (has_footer_) break;
     if (newer_version_ || (!has_header_ && summary_.packets >= kPacketsBeforeHeader)) break;
   }
   if (newer_version_) {
@@ -163,6 +168,10 @@ Result<ReadSummary> Reader::read(const std::string& path) {
                  is_perfetto ? "Open it in Perfetto UI" : "Name a .pftrace that layertrace wrote"};
   }
   summary_.health.cut = !has_footer_;
+  if (const std::size_t left = decoder.bytes_left(); has_footer_ && left != 0) {
+    summary_.health.notes.push_back(std::to_string(left) +
+                                    " bytes after the end of the recording were not read");
+  }
   end_open_spans();
   return std::move(summary_);
 }
@@ -245,7 +254,7 @@ void Reader::on_interned_data(Sequence& sequence, ConstBytes bytes) {
   for (auto it = data.event_categories(); it; ++it) {
     pb::EventCategory::Decoder category(*it);
     const std::string_view text = view(category.name());
-    std::uint8_t value = text == "step" ? kStepCategory : kNoCategory;
+    std::uint8_t value = text == format::kStep ? format::kStepCategory : kNoCategory;
     for (std::uint8_t p = 0; p < kPhaseCount; ++p) {
       if (text == phase_name(static_cast<Phase>(p))) value = p;
     }
@@ -304,6 +313,7 @@ void Reader::on_layer(const pb::TrackEvent::Decoder& event) {
 }
 
 void Reader::on_header(const pb::TrackEvent::Decoder& event) {
+  has_second_header_ = has_header_;
   has_header_ = true;
   RunInfo& run = summary_.run;
   for (auto it = event.debug_annotations(); it; ++it) {
@@ -433,7 +443,7 @@ void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event
     event.partial = true;
   } else if (name == format::kDropped) {
     event.dropped = number;
-  } else if (name == "step") {
+  } else if (name == format::kStep) {
     event.step = number;
   }
 }

@@ -58,7 +58,6 @@ constexpr std::string_view kAnnotationNames[] = {
 // Event names that are not in the dictionary.
 enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };
 // Categories: the phases, then these.
-constexpr std::size_t kStepCategory = kPhaseCount;
 constexpr std::size_t kLostCategory = kPhaseCount + 1;
 
 struct Sequence {
@@ -392,7 +391,7 @@ std::uint32_t Writer::category_id(pb::InternedData*& data, Sequence& sequence,
                                   std::size_t category) {
   const auto [id, fresh] = sequence.categories.id(category);
   if (fresh) [[unlikely]] {
-    const std::string_view text = category == kStepCategory ? "step"
+    const std::string_view text = category == format::kStepCategory ? format::kStep
                                   : category == kLostCategory
                                       ? "lost"
                                       : phase_name(static_cast<Phase>(category));
@@ -508,7 +507,7 @@ void Writer::begin_step() {
   step_.open = true;
   Sequence& sequence = this->sequence(step_.lane, Track::kScopes, step_.ns);
   pb::InternedData* data = nullptr;
-  const std::uint32_t category = category_id(data, sequence, kStepCategory);
+  const std::uint32_t category = category_id(data, sequence, format::kStepCategory);
   auto* event = packet(sequence, step_.ns)->set_track_event();
   event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
   event->set_track_uuid(format::kStepTrack);
@@ -538,7 +537,7 @@ void Writer::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
     event->set_type(TrackEvent::TYPE_SLICE_END);
     event->set_track_uuid(format::kStepTrack);
     auto* annotation = event->add_debug_annotations();
-    annotation->set_name("step");
+    annotation->set_name(format::kStep.data(), format::kStep.size());
     annotation->set_uint_value(index);
   }
   step_ = {

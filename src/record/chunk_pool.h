@@ -14,10 +14,11 @@
 namespace layertrace {
 
 struct Chunk {
-  static constexpr std::uint32_t kCapacity = 2047;
+  static constexpr std::uint32_t kCapacity = 1023;
 
-  std::atomic<std::uint32_t> committed{
-      0};  // records that the reader may read; written by the owning thread only
+  // How many records the reader may read (the lower half), and how often the owner has begun the
+  // chunk again (the upper). Written by the owning thread only.
+  std::atomic<std::uint64_t> committed{0};
   std::atomic<Chunk*> next{nullptr};  // set once, when the owner went on to another chunk
   Record records[kCapacity];
 };

@@ -15,19 +15,19 @@ void Drain::add(std::shared_ptr<ThreadBuffer> buffer) {
   sources_.push_back(std::move(source));
 }
 
-std::uint64_t Drain::pump() {
-  for (Source& source : sources_) {
-    source.limit = source.buffer->committed();
-    source.counted = true;
-  }
-  consumer_.refresh();
-  for (Source& source : sources_) index_new(source);
-
+std::uint64_t Drain::pump(std::uint64_t horizon_ticks) {
+  consumer_.add_threads();
   std::uint64_t resolved = 0;
   for (Source& source : sources_) {
-    source.left = source.limit - source.buffer->consumed();
+    source.left = source.buffer->committed() - source.buffer->consumed();
     resolved += source.left;
   }
+  consumer_.refresh();
+  for (Source& source : sources_) {
+    source.counted = source.left;
+    index_new(source);
+  }
+
   for (;;) {
     // The lane whose next record is the earliest goes on until another lane's next record is due.
     Source* first = nullptr;
@@ -44,11 +44,14 @@ std::uint64_t Drain::pump() {
         second_ticks = std::min(second_ticks, ticks);
       }
     }
-    if (first == nullptr) break;
-    resolve_run(*first, second_ticks);
+    if (first == nullptr || first_ticks > horizon_ticks) break;
+    resolve_run(*first, std::min(second_ticks, horizon_ticks));
   }
 
-  for (Source& source : sources_) source.buffer->consume(source.limit - source.buffer->consumed());
+  for (Source& source : sources_) {
+    source.buffer->consume(source.counted - source.left);
+    resolved -= source.left;
+  }
   release_retired();
   return resolved;
 }
@@ -109,10 +112,7 @@ void Drain::tally(Source& source, std::span<const Record> records) noexcept {
 void Drain::release_retired() {
   std::erase_if(sources_, [this](Source& source) {
     const ThreadBuffer& buffer = *source.buffer;
-    // One that came after the first count stays: records of others from before it are yet to be
-    // resolved.
-    if (!source.counted || !buffer.retired() || buffer.committed() != buffer.consumed())
-      return false;
+    if (!buffer.retired() || buffer.committed() != buffer.consumed()) return false;
     mark_open_gap(source, source.last_ticks != 0 ? source.last_ticks : last_ticks_);
     dropped_by_retired_ += buffer.dropped();
     consumer_.close_lane(source.lane);

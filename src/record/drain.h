@@ -4,10 +4,13 @@
 // buffer. Taking the buffers one after the other could show the node before the scope. So each pump
 // takes stock of every buffer twice: what was committed at the first count may be resolved;
 // everything up to the second count is indexed before that. A record that happened before one of
-// the first count is then within the second. What is resolved is merged by time.
+// the first count is then within the second. What is resolved is merged by time, up to a horizon
+// that lies before the moment when new threads were asked for: a thread that was born later has
+// nothing older to tell.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,8 +26,9 @@ using Lane = std::uint32_t;
 class RecordConsumer {
  public:
   virtual ~RecordConsumer() = default;
-  // All that may be resolved now has been counted: the time to fetch definitions and add() threads
-  // that were born since.
+  // The time to add() threads that were born since.
+  virtual void add_threads() {}
+  // All that may be resolved now has been counted: the time to fetch definitions.
   virtual void refresh() = 0;
   virtual void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid,
                          const std::string& name) = 0;
@@ -43,9 +47,9 @@ class Drain {
 
   void add(std::shared_ptr<ThreadBuffer> buffer);
 
-  // Reads what there is; returns the number of records resolved. Buffers of ended threads are let
-  // go once empty.
-  std::uint64_t pump();
+  // Reads what there is from before `horizon_ticks`, a time that is past; returns the number of
+  // records resolved. Buffers of ended threads are let go once empty.
+  std::uint64_t pump(std::uint64_t horizon_ticks = std::numeric_limits<std::uint64_t>::max());
 
   // At the end: tells of what was dropped after a lane's last record, as lost just before this
   // time.
@@ -59,12 +63,11 @@ class Drain {
     std::shared_ptr<ThreadBuffer> buffer;
     Lane lane = 0;
     std::uint64_t indexed = 0;
-    std::uint64_t limit = 0;  // the first count
-    bool counted = false;     // there was one
     std::vector<std::span<const Record>> spans;
     std::size_t span = 0;
     std::size_t offset = 0;
-    std::uint64_t left = 0;  // still to be resolved in this pump
+    std::uint64_t counted = 0;  // at the first count of this pump
+    std::uint64_t left = 0;     // of these, still to be resolved
     std::uint64_t last_ticks = 0;
     std::uint64_t marked = 0;  // dropped records that a gap's mark has told of
   };

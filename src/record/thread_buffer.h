@@ -71,7 +71,7 @@ class ThreadBuffer {
   // Marks `count` of the unread records as read and gives full chunks back.
   void consume(std::uint64_t count) noexcept;
 
-  std::uint64_t consumed() const noexcept { return consumed_; }
+  std::uint64_t consumed() const noexcept { return consumed_.load(std::memory_order_relaxed); }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
   bool retired() const noexcept { return retired_.load(std::memory_order_acquire); }
 
@@ -84,7 +84,7 @@ class ThreadBuffer {
 
   void append(const Record& record) noexcept {
     chunk_->records[position_] = record;
-    chunk_->committed.store(++position_, std::memory_order_release);
+    chunk_->committed.store(round_ | ++position_, std::memory_order_release);
   }
   // By value: a record whose address is taken is built in memory first, and reading it back waits
   // for that.
@@ -94,6 +94,8 @@ class ThreadBuffer {
     return position_ + open_ + room <= Chunk::kCapacity;
   }
   bool next_chunk(std::uint32_t room) noexcept;
+  bool begin_chunk_again() noexcept;
+  std::uint32_t read_in(std::uint64_t committed) const noexcept;
   void count_dropped(std::uint64_t records) noexcept;
   void mark_gap(std::uint64_t ticks) noexcept;
 
@@ -102,6 +104,8 @@ class ThreadBuffer {
   std::uint32_t limit_ =
       Chunk::kCapacity;  // 0 while a gap waits for its mark: then all go the slow way
   std::uint32_t open_ = 0;
+  std::uint64_t round_ = 0;   // how often the chunk was begun again, in the upper half
+  std::uint64_t before_ = 0;  // records before the chunk's
   std::uint64_t dropped_since_mark_ = 0;
   ChunkPool& pool_;
 
@@ -110,7 +114,8 @@ class ThreadBuffer {
   std::atomic<Chunk*> first_{nullptr};
   Chunk* reading_ = nullptr;
   std::uint32_t read_position_ = 0;
-  std::uint64_t consumed_ = 0;
+  std::uint64_t read_round_ = 0;
+  std::atomic<std::uint64_t> consumed_{0};
   const std::uint64_t key_;
   const std::uint64_t tid_;
   const std::string name_;

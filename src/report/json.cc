@@ -103,7 +103,8 @@ Json unattributed_json(const std::vector<Unattributed>& groups) {
   return out;
 }
 
-Json health_json(const Health& health) {
+Json health_json(const Profile& profile) {
+  const Health& health = profile.health;
   Json out = Json::object();
   out["attributed_share"] = number(health.attributed_share);
   out["activities"] = health.activities;
@@ -121,6 +122,8 @@ Json health_json(const Health& health) {
   out["op_cost_ns"] = number(health.op_cost_ns);
   out["writer_cpu_ns"] = health.writer_cpu_ns;
   out["tracing_share"] = number(health.tracing_share);
+  out["steps"] = profile.step_count;
+  out["steps_marked"] = profile.steps_marked;
   out["notes"] = health.notes;
   return out;
 }
@@ -168,7 +171,7 @@ std::string layers_json(const Profile& profile) {
   std::string out = "{\"layers\":";
   out += dump_lines(profile.layers, [&](const Layer& layer) { return layer_json(profile, layer); });
   out += ",\n\"steps\":" + dump_lines(profile.steps, step_json);
-  out += ",\n\"health\":" + dump(health_json(profile.health));
+  out += ",\n\"health\":" + dump(health_json(profile));
   out += ",\n\"phases\":" + dump(outside);
   out += ",\n\"run\":" + dump(run_json(profile.run));
   return out + "}\n";

@@ -40,21 +40,23 @@ std::string title(const Profile& profile, const Glyphs& glyphs) {
 }
 
 std::string steps_sentence(const Profile& profile, const Glyphs& glyphs) {
-  const auto& steps = profile.steps;
-  if (steps.empty()) {
+  if (profile.step_count == 0) {
     return "No step was recorded: figures are of the whole recording, shares of the sum of its "
            "times.";
   }
   const std::string mean = format_time(share_base_ns(profile), glyphs);
-  if (steps.size() == 1) return fmt::format("1 recorded step of {}. Shares are of the step.", mean);
-  const auto [least, most] =
-      std::minmax_element(steps.begin(), steps.end(),
-                          [](const Step& a, const Step& b) { return a.wall_ns < b.wall_ns; });
+  if (!profile.steps_marked) {
+    return fmt::format(
+        "No step was marked: figures and shares are of the whole recording, {}. Call step() at the "
+        "end of each step.",
+        mean);
+  }
+  if (profile.step_count == 1)
+    return fmt::format("1 recorded step of {}. Shares are of the step.", mean);
   return fmt::format(
       "{} recorded steps of {} on average ({}). Figures are per step, shares are of the step.",
-      format_count(std::uint64_t{steps.size()}), mean,
-      format_time_range(static_cast<double>(least->wall_ns), static_cast<double>(most->wall_ns),
-                        glyphs));
+      format_count(profile.step_count), mean,
+      format_time_range(profile.step_ns.min, profile.step_ns.max, glyphs));
 }
 
 // " (aten::add ×2, aten::mul ×1, …)"

@@ -56,17 +56,7 @@ Result<Profile> load(const std::string& path) {
   if (!summary) return summary.error();
   Profile profile = fold.finish(summary->end_ns);
   profile.run = std::move(summary->run);
-  Health& health = profile.health;
-  const Health& closing = summary->health;
-  health.cut = closing.cut;
-  health.emitted = closing.emitted;
-  health.recorded = closing.recorded;
-  health.dropped = closing.dropped;
-  health.scope_cost_ns = closing.scope_cost_ns;
-  health.op_cost_ns = closing.op_cost_ns;
-  health.writer_cpu_ns = closing.writer_cpu_ns;
-  health.tracing_share = closing.tracing_share;
-  health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
+  add_closing(profile.health, summary->health);
   return profile;
 }
 

@@ -1,31 +1,31 @@
 #include "session/pipeline.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
 namespace layertrace {
 
 Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run,
-                   TickScale scale, std::size_t max_intervals)
+                   TickScale scale, std::size_t max_intervals, std::size_t fold_bytes)
     : recording_(std::move(recording)),
       run_(run),
       scale_(scale),
-      fold_(dictionary_),
+      fold_(dictionary_, fold_bytes),
       writer_(TraceWriter::make(dictionary_, out, run)),
       tee_(fold_, *writer_),
       resolver_(dictionary_, tee_, scale, max_intervals),
       intake_(*this),
       drain_(intake_) {}
 
-std::uint64_t Pipeline::pump() {
-  const std::uint64_t records = drain_.pump();
+std::uint64_t Pipeline::pump(std::uint64_t horizon_ticks) {
+  const std::uint64_t records = drain_.pump(horizon_ticks);
   if (records != 0) writer_->flush();
   return records;
 }
 
 Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
-  pump();  // a thread that is new to the drain is read from the next time on
-  while (pump() != 0) {
+  while (pump(std::numeric_limits<std::uint64_t>::max()) != 0) {
   }
   drain_.mark_open_gaps(now_ticks);
   resolver_.finish(now_ticks);
@@ -37,15 +37,7 @@ Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
   fill_health(closing, profile);
   writer_->close(closing, end_ns);
 
-  Health& health = profile.health;
-  health.emitted = closing.emitted;
-  health.recorded = closing.recorded;
-  health.dropped = closing.dropped;
-  health.scope_cost_ns = closing.scope_cost_ns;
-  health.op_cost_ns = closing.op_cost_ns;
-  health.writer_cpu_ns = closing.writer_cpu_ns;
-  health.tracing_share = closing.tracing_share;
-  health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
+  add_closing(profile.health, closing);
   return profile;
 }
 
@@ -53,20 +45,23 @@ void Pipeline::fill_health(Health& health, const Profile& profile) const {
   health.recorded = drain_.recorded();
   health.dropped = drain_.dropped() + recording_->lost();
   health.emitted = health.recorded + health.dropped;
-  std::uint64_t wall_ns = 0;
-  for (const Step& step : profile.steps) wall_ns += step.wall_ns;
+  const double wall_ns = profile.step_ns.mean * static_cast<double>(profile.step_count);
+  const Begun& begun = profile.steps_marked ? in_steps_ : since_step_;
   if (wall_ns != 0) {
-    health.tracing_share = (static_cast<double>(scopes_) * health.scope_cost_ns +
-                            static_cast<double>(ops_) * health.op_cost_ns) /
-                           static_cast<double>(wall_ns);
+    health.tracing_share = (static_cast<double>(begun.scopes) * health.scope_cost_ns +
+                            static_cast<double>(begun.ops) * health.op_cost_ns) /
+                           wall_ns;
   }
+}
+
+void Pipeline::Intake::add_threads() {
+  std::vector<std::shared_ptr<ThreadBuffer>> threads;
+  pipeline_.recording_->take_new_threads(threads);
+  for (auto& thread : threads) pipeline_.drain_.add(std::move(thread));
 }
 
 void Pipeline::Intake::refresh() {
   Pipeline& p = pipeline_;
-  std::vector<std::shared_ptr<ThreadBuffer>> threads;
-  p.recording_->take_new_threads(threads);
-  for (auto& thread : threads) p.drain_.add(std::move(thread));
   p.recording_->definitions().copy_new(p.dictionary_.layers, p.dictionary_.parameters);
   NameTable::instance().copy_new(p.dictionary_.names);
 }
@@ -82,10 +77,17 @@ void Pipeline::Intake::index(Lane lane, std::span<const Record> records) {
 
 void Pipeline::Intake::resolve(Lane lane, std::span<const Record> records) {
   for (const Record& record : records) {
-    if (record.kind == RecordKind::kWindow) recording_ = record.flags != 0;
-    if (!recording_ || !is_begin(record.kind))
-      continue;  // of the recorded steps, not of the warm-up
-    ++(record.kind == RecordKind::kOpBegin ? pipeline_.ops_ : pipeline_.scopes_);
+    Begun& begun = pipeline_.since_step_;
+    if (record.kind == RecordKind::kWindow) {
+      recording_ = record.flags != 0;
+      begun = {};
+    } else if (record.kind == RecordKind::kStep && recording_) {
+      pipeline_.in_steps_.scopes += begun.scopes;
+      pipeline_.in_steps_.ops += begun.ops;
+      begun = {};
+    } else if (is_begin(record.kind)) {
+      ++(record.kind == RecordKind::kOpBegin ? begun.ops : begun.scopes);
+    }
   }
   pipeline_.resolver_.resolve(lane, records);
 }

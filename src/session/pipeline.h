@@ -21,12 +21,13 @@ namespace layertrace {
 class Pipeline {
  public:
   Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run, TickScale scale,
-           std::size_t max_intervals);
+           std::size_t max_intervals, std::size_t fold_bytes = std::size_t{8} << 20);
   Pipeline(const Pipeline&) = delete;  // its parts refer to each other
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Takes in what was recorded since the last call and writes it. Returns the number of records.
-  std::uint64_t pump();
+  // Takes in what was recorded since the last call, up to a time that is past, and writes it.
+  // Returns the number of records.
+  std::uint64_t pump(std::uint64_t horizon_ticks);
 
   // The end: closes what is open and gives the profile. `health` brings what the records cannot
   // tell.
@@ -55,6 +56,7 @@ class Pipeline {
   class Intake final : public RecordConsumer {
    public:
     explicit Intake(Pipeline& pipeline) : pipeline_(pipeline) {}
+    void add_threads() override;
     void refresh() override;
     void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid,
                    const std::string& name) override;
@@ -79,8 +81,14 @@ class Pipeline {
   Resolver resolver_;
   Intake intake_;
   Drain drain_;
-  std::uint64_t scopes_ = 0;
-  std::uint64_t ops_ = 0;
+  // Begins of the recorded steps, and those since the last step: they count only where it is never
+  // ended.
+  struct Begun {
+    std::uint64_t scopes = 0;
+    std::uint64_t ops = 0;
+  };
+  Begun in_steps_;
+  Begun since_step_;
 };
 
 }  // namespace layertrace

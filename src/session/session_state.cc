@@ -25,6 +25,7 @@ namespace {
 // own needs.
 std::size_t max_chunks(std::size_t cap) { return cap / 2 / sizeof(Chunk); }
 std::size_t max_intervals(std::size_t cap) { return cap / 8 / sizeof(Intervals::Interval); }
+std::size_t max_fold_bytes(std::size_t cap) { return cap / 8; }
 std::size_t max_kept_bytes(std::size_t cap) { return cap / 8; }
 constexpr std::size_t kSmallestCap = std::size_t{1} << 20;
 
@@ -129,7 +130,8 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
   run.clock = clock_name();
   run.ops = options_.ops;
   pipeline_ = std::make_unique<Pipeline>(recording_, *output_, run, TickScale::measure(),
-                                         max_intervals(options_.memory_cap_bytes));
+                                         max_intervals(options_.memory_cap_bytes),
+                                         max_fold_bytes(options_.memory_cap_bytes));
 }
 
 SessionState::~SessionState() {
@@ -202,7 +204,7 @@ void SessionState::run_writer() noexcept {
     lock.unlock();
     std::uint64_t records = 0;
     try {
-      records = pipeline_->pump();
+      records = pipeline_->pump(clock_ticks());
     } catch (...) {  // no memory, most likely: the program goes on, the recording does not
       recorder::set_recording(false);
       broken_.store(true);
@@ -245,15 +247,20 @@ Result<Profile> SessionState::stop() {
   wake_.notify_one();
   writer_->join();
   writer_.reset();
-  if (broken_.load()) {
-    return Error{"cannot finish the recording", "the writer ran out of memory",
-                 "Record fewer steps at a time"};
+  restore_terminate_handler();
+  try {
+    if (broken_.load()) throw std::bad_alloc();
+    profile_ = pipeline_->finish(now, closing_health());
+  } catch (...) {  // no memory; what was written so far can be read, as cut
   }
-  profile_ = pipeline_->finish(now, closing_health());
   pipeline_.reset();
   recording_->pool().trim();
-
-  restore_terminate_handler();
+  if (!profile_) {
+    const std::string& part = output_->part();
+    return Error{"cannot finish the recording", "the writer ran out of memory",
+                 "Record fewer steps at a time" +
+                     (part.empty() ? "" : "; what was written until then is in " + part)};
+  }
   if (auto written = output_->commit(); !written) {
     Error error = written.error();
     error.remedy += "; the result is in profile(), and save() writes the trace elsewhere";
@@ -276,8 +283,11 @@ Result<Profile> SessionState::profile() const {
                  ""};
   }
   const std::lock_guard lock(mutex_);
-  if (!profile_)
-    return Error{"cannot give a profile", "the session is still recording", "Call stop() first"};
+  if (!profile_) {
+    return stopped_ ? Error{"cannot give a profile", "the recording could not be finished", ""}
+                    : Error{"cannot give a profile", "the session is still recording",
+                            "Call stop() first"};
+  }
   return *profile_;
 }
 

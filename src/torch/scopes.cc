@@ -60,7 +60,7 @@ void close_abandoned_norm_slow() noexcept {
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept {
   const void* vtable = vtable_of(module);
   const LayerId caller = thread.current_layer();
-  ModuleCacheEntry& cached = thread.module_cache(&module);
+  ModuleCacheEntry& cached = thread.module_cache(&module, caller);
   if (cached.module != &module || cached.vtable != vtable || cached.parent != caller ||
       !has_owner(module, cached.owner)) [[unlikely]] {
     const LayerId layer = look_up(thread, module, caller);

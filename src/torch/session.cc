@@ -13,8 +13,7 @@
 namespace layertrace {
 
 Result<Session> Session::start(torch::nn::Module& model, Options options) {
-  return start(std::vector<std::pair<std::string, torch::nn::Module*>>{{"", &model}},
-               std::move(options));
+  return start({{"", &model}}, std::move(options));
 }
 
 Result<Session> Session::start(
@@ -26,8 +25,13 @@ Result<Session> Session::start(
                    "Give each model its own name"};
     }
     if (module == nullptr) {
-      return Error{"cannot start a session", "the model '" + name + "' is null",
-                   "Give each name a module"};
+      return Error{"cannot start a session",
+                   name.empty() ? "the model is null" : "the model '" + name + "' is null",
+                   "Give it a module"};
+    }
+    if (name.find('.') != std::string::npos) {
+      return Error{"cannot start a session", "the model's name '" + name + "' has a dot",
+                   "Dots part the names in a layer's path: leave them out"};
     }
     if (models.size() > 1 && name.empty()) {
       return Error{"cannot start a session", "one of several models has no name",

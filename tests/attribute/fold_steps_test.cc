@@ -167,14 +167,63 @@ TEST(Steps, LeaveAPauseOutOfWhatIsAroundIt) {
   EXPECT_EQ(phase_ns(profile.steps[1], Phase::kOther), 90u);
 }
 
-TEST(Steps, TakeALateSpanOfAnotherThreadIntoTheStepItBeganIn) {
+TEST(Steps, ShareWhatAnotherThreadHasOpen) {
   Script script({"", "a", "b"});
   script.thread(1).on(0).step(100, 0).step(200, 1).step(300, 2);
   script.thread(2).enter(50, "a").op(60, 190, "mm").leave(195);
   const Profile profile = fold(script, 300);
-  EXPECT_EQ(stats_of(profile, "a").host_ns.max, 145);
+  EXPECT_EQ(stats_of(profile, "a").host_ns.mean * 3, 145);
+  EXPECT_EQ(stats_of(profile, "a").host_ns.max, 95);
   EXPECT_EQ(stats_of(profile, "a").calls.mean * 3, 1);
   EXPECT_EQ(stats_of(profile, "a").activities.max, 1);
+}
+
+// A loader's thread that is at work when the recording pauses.
+TEST(Steps, TakeNothingOfAnotherThreadFromAfterTheirEnd) {
+  Script script({"", "a"});
+  script.thread(1).on(0).step(100, 0).off(100, 1).on(5'000, 9).step(5'100, 9).off(5'100, 10);
+  script.thread(2).region(50, "data", Phase::kData).end_region(2'000);
+  script.thread(3).region(60, "data", Phase::kData);  // its end is never seen
+  const Profile profile = fold(script, 9'000);
+  ASSERT_EQ(profile.steps.size(), 2u);
+  EXPECT_EQ(outside(profile, Phase::kData).host_ns.max, 90);
+  EXPECT_EQ(outside(profile, Phase::kData).host_ns.mean * 2, 90);
+}
+
+TEST(Steps, AreTheThreadsThatEndedThem) {
+  Script script({"", "a"});
+  script.thread(1).on(0);
+  script.thread(2).enter(10, "a").leave(90).step(100, 0).enter(110, "a").leave(190).step(200, 1);
+  const Profile profile = fold(script, 300);
+  ASSERT_EQ(profile.steps.size(), 2u);
+  EXPECT_EQ(phase_ns(profile.steps[0], Phase::kForward), 80u);
+  EXPECT_EQ(phase_ns(profile.steps[1], Phase::kForward), 80u);
+}
+
+TEST(Steps, ThatWereNeverMarkedAreOneOfTheBusiestThread) {
+  Script script({"", "a"});
+  script.thread(1).on(0).enter(1, "a").leave(2);
+  script.thread(2).enter(10, "a").leave(90);
+  const Profile profile = fold(script, 100);
+  EXPECT_FALSE(profile.steps_marked);
+  EXPECT_EQ(profile.step_count, 1u);
+  EXPECT_EQ(phase_ns(profile.steps.at(0), Phase::kForward), 80u);
+}
+
+TEST(Steps, WhoseMarksAreMissingAreSaidToBe) {
+  Script script({"", "a"});
+  script.thread(1).on(0).step(100, 0).step(500, 4).step(600, 5);
+  const Profile profile = fold(script, 600);
+  ASSERT_EQ(profile.health.notes.size(), 1u);
+  EXPECT_TRUE(profile.health.notes[0].starts_with("3 ends of steps were dropped"));
+}
+
+TEST(Steps, LeaveOutScopesAfterTheLastAndSayIt) {
+  Script script({"", "a"});
+  script.thread().on(0).step(100, 0).enter(110, "a").leave(120);
+  const Profile profile = fold(script, 200);
+  ASSERT_EQ(profile.health.notes.size(), 1u);
+  EXPECT_TRUE(profile.health.notes[0].starts_with("1 scope or node after the last step()"));
 }
 
 TEST(Steps, MayBeMarkedByAnyThread) {
@@ -275,6 +324,30 @@ TEST(Series, HalvesWhatOccurredNowAndThen) {
   EXPECT_DOUBLE_EQ(stat.mean, 10);
   EXPECT_EQ(stat.median, 0);
   EXPECT_EQ(stat.max, 100);
+}
+
+// With little memory the list of steps is thinned out, and the medians' samples; nothing else.
+TEST(Steps, KeepWithinMemory) {
+  Script script({"", "a"});
+  ThreadScript& t = script.thread();
+  t.on(0);
+  constexpr std::uint64_t kSteps = 10'000;
+  for (std::uint64_t i = 0; i < kSteps; ++i) {
+    t.enter(100 * i, "a").leave(100 * i + 1 + i % 50).step(100 * i + 100, i);
+  }
+  Fold fold(script.dictionary, 32'768);
+  test::feed(script, fold, script.written.size(), 100 * kSteps);
+  const Profile profile = fold.finish(100 * kSteps);
+  EXPECT_EQ(profile.step_count, kSteps);
+  EXPECT_EQ(profile.step_ns.mean, 100);
+  EXPECT_LE(profile.steps.size() * sizeof(Step), 16'384u);
+  EXPECT_GT(profile.steps.size(), 50u);
+  EXPECT_EQ(profile.steps[1].index, 2 * (profile.steps[1].index / 2));
+  EXPECT_EQ(profile.steps[1].index - profile.steps[0].index,
+            profile.steps[2].index - profile.steps[1].index);
+  EXPECT_DOUBLE_EQ(stats_of(profile, "a").host_ns.mean, 25.5);
+  EXPECT_EQ(stats_of(profile, "a").host_ns.max, 50);
+  EXPECT_NEAR(stats_of(profile, "a").host_ns.median, 25, 10);
 }
 
 TEST(Steps, AreFoldedInThousands) {

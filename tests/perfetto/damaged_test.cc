@@ -62,6 +62,24 @@ TEST(Cut, AtEveryByteGivesAPrefix) {
   }
 }
 
+TEST(Twice, TheSecondRecordingInAFileIsNotTakenForTheFirst) {
+  const Bytes whole = write(a_script());
+  Bytes twice = whole;
+  twice.insert(twice.end(), whole.begin(), whole.end());
+  const ReadBack back = read(twice);
+  ASSERT_TRUE(back.summary) << back.summary.error().message();
+  EXPECT_EQ(back.stream, read(whole).stream);
+  ASSERT_EQ(back.summary->health.notes.size(), 1U);
+  EXPECT_EQ(back.summary->health.notes[0],
+            std::to_string(whole.size()) + " bytes after the end of the recording were not read");
+
+  Bytes cut_and_whole = write(a_script(), /*closed=*/false);
+  cut_and_whole.insert(cut_and_whole.end(), whole.begin(), whole.end());
+  const ReadBack refused = read(cut_and_whole);
+  ASSERT_FALSE(refused.summary);
+  EXPECT_NE(refused.summary.error().message().find("more than one recording"), std::string::npos);
+}
+
 // No damage may crash the reader, hang it, or make it take memory without end.
 TEST(Damage, IsSurvived) {
   const Bytes whole = write(a_script());

@@ -155,7 +155,7 @@ TEST(LayersJson, TellsTheHealth) {
         {"count": 4, "ns": 0, "names": {"AddBackward0": 4}}},
     "emitted": 12345, "recorded": 12345, "dropped": 7, "cut": true, "cut_scopes": 2, "thrown_scopes": 1,
     "scope_cost_ns": 55, "op_cost_ns": 210, "writer_cpu_ns": 4200000, "tracing_share": 0.003,
-    "notes": ["one", "two"]})"));
+    "steps": 2, "steps_marked": true, "notes": ["one", "two"]})"));
 }
 
 TEST(LayersJson, TellsOfTheRun) {

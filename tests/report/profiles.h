@@ -1,7 +1,9 @@
 // Profiles made by hand, for the tests of the reports.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -46,6 +48,11 @@ class ProfileMaker {
       step.wall_ns = static_cast<std::uint64_t>(ns);
       profile.steps.push_back(step);
     }
+    profile.step_count = wall_ns.size();
+    profile.step_ns = {.mean = std::accumulate(wall_ns.begin(), wall_ns.end(), 0.0) /
+                               static_cast<double>(wall_ns.size()),
+                       .min = std::min(wall_ns),
+                       .max = std::max(wall_ns)};
   }
 
   void outside(Phase phase, double host_ns, double activities) {

@@ -32,8 +32,9 @@ using namespace std::chrono_literals;
 
 constexpr const char* kHostileName = "a b#100%?&x=1+2;$(id)'\"\\\xC3\xA9%41.pftrace";
 
+// Beginning as a trace does.
 std::string every_byte() {
-  std::string bytes;
+  std::string bytes = "\n";
   for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i % 256);
   return bytes;
 }
@@ -449,7 +450,7 @@ TEST_F(ViewTest, HandsTheBrowserOneWordWithoutAShell) {
   fs::permissions(browser, fs::perms::owner_all);
   ::setenv("BROWSER", ("no-such-browser:" + browser.string() + " --new=%s x").c_str(), 1);
   ::setenv("LAYERTRACE_PERFETTO_UI", ui().c_str(), 1);
-  write(folder_ / kHostileName, "hostile");
+  write(folder_ / kHostileName, "{}");
   auto code = view_in_background({.file = folder_ / kHostileName, .offline = true});
   for (int i = 0; i < 500 && !fs::exists(seen); ++i) std::this_thread::sleep_for(10ms);
   ::kill(::getpid(), SIGTERM);
@@ -467,6 +468,8 @@ TEST_F(ViewTest, SaysWhatIsWrongAndFails) {
     EXPECT_EQ(view(options, out_, err_), 1);
     return err_.str();
   };
+  EXPECT_NE(error_of({.file = folder_ / "secret"}).find("it looks like plain text"),
+            std::string::npos);
   EXPECT_NE(error_of({.file = folder_ / "none"}).find("none: No such file"), std::string::npos)
       << err_.str();
   EXPECT_NE(error_of({.file = folder_}).find("Is a directory"), std::string::npos) << err_.str();
