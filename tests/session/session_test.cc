@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -60,6 +61,52 @@ TEST_F(SessionTest, WithoutStepsTheWholeIsOne) {
   ASSERT_TRUE(profile);
   EXPECT_THAT(step_indices(*profile), ElementsAre(0));
   EXPECT_EQ(profile->find("")->calls, 2);
+}
+
+// Each step has a thread of its own, as a loader's may; its calls are in that step, none is lost.
+TEST_F(SessionTest, CountsWhatAThreadDoesInTheStepItWasBornIn) {
+  auto session = start({.schedule = {.skip = 0, .warmup = 1, .record = 1, .repeat = 0}});
+  ASSERT_TRUE(session);
+  for (int i = 0; i < 12; ++i) {
+    std::thread([this] {
+      for (int call = 0; call < 10; ++call) call_model();
+    }).join();
+    (*session)->step();
+  }
+  const auto profile = (*session)->stop();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->step_count, 6u);
+  EXPECT_EQ(profile->find("")->calls, 10);
+  EXPECT_EQ(profile->find("")->phase(Phase::kForward).calls.min, 10);
+  EXPECT_EQ(profile->find("")->phase(Phase::kForward).calls.max, 10);
+}
+
+// More threads than chunks: each that has one goes on with it.
+TEST_F(SessionTest, GoesOnWhereThereAreMoreThreadsThanMemory) {
+  auto session = start({.memory_cap_bytes = std::size_t{1} << 20});
+  ASSERT_TRUE(session);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  call_model();
+  for (int i = 0; i < 40; ++i) {
+    threads.emplace_back([this, &done] {
+      while (!done) {
+        call_model();
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    call_model();
+    (*session)->step();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  const auto profile = (*session)->stop();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->step_count, 200u);
+  EXPECT_EQ(profile->health.emitted, profile->health.recorded + profile->health.dropped);
 }
 
 TEST_F(SessionTest, StopsWithoutRecords) {
