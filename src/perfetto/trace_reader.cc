@@ -146,11 +146,7 @@ Result<ReadSummary> Reader::read(const std::string& path) {
     }
     on_packet(field.as_bytes());
     ++summary_.packets;
-    if (has_second_header_) {
-      return Error{"cannot read " + path, "it holds more than one recording",
-                   "Give each recording a file of its own"};
-    }
-    if (has_footer_) break;
+    if (has_second_header_) break;
     if (newer_version_ || (!has_header_ && summary_.packets >= kPacketsBeforeHeader)) break;
   }
   if (newer_version_) {
@@ -167,11 +163,13 @@ Result<ReadSummary> Reader::read(const std::string& path) {
                              : describe_foreign(bytes),
                  is_perfetto ? "Open it in Perfetto UI" : "Name a .pftrace that layertrace wrote"};
   }
-  summary_.health.cut = !has_footer_;
-  if (const std::size_t left = decoder.bytes_left(); has_footer_ && left != 0) {
-    summary_.health.notes.push_back(std::to_string(left) +
-                                    " bytes after the end of the recording were not read");
+  if (has_second_header_ && !has_footer_) {
+    return Error{"cannot read " + path, "it holds more than one recording",
+                 "Give each recording a file of its own"};
   }
+  if (has_second_header_)
+    summary_.health.notes.emplace_back("another recording follows in the file; it was not read");
+  summary_.health.cut = !has_footer_;
   end_open_spans();
   return std::move(summary_);
 }
@@ -281,6 +279,8 @@ void Reader::on_definition(std::uint64_t ns, ConstBytes bytes) {
   if (event.track_uuid() == format::kLayerTrack) {
     on_layer(event);
   } else if (view(event.name()) == format::kHeader) {
+    has_second_header_ = has_header_;
+    if (has_second_header_) return;
     summary_.start_ns = ns;
     summary_.end_ns = std::max(summary_.end_ns, ns);
     on_header(event);
@@ -313,7 +313,6 @@ void Reader::on_layer(const pb::TrackEvent::Decoder& event) {
 }
 
 void Reader::on_header(const pb::TrackEvent::Decoder& event) {
-  has_second_header_ = has_header_;
   has_header_ = true;
   RunInfo& run = summary_.run;
   for (auto it = event.debug_annotations(); it; ++it) {

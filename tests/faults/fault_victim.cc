@@ -23,7 +23,7 @@ torch::Tensor NetImpl::forward(const torch::Tensor& x) {
 
 void say_profile(const Profile& profile) {
   const auto& health = profile.health;
-  say("steps", profile.steps.size());
+  say("steps", profile.step_count);
   say("layers", profile.layers.size());
   say("emitted", health.emitted);
   say("recorded", health.recorded);
