@@ -330,8 +330,7 @@ int view(const ViewOptions& options, std::ostream& out, std::ostream& err) {
     return fail(err, checked.error());
   if (!may_be_trace(options.file)) {
     // Whoever reads it knows what it looks like.
-    if (const auto read = layertrace::info(options.file); !read)
-      return fail(err, read.error());
+    if (const auto read = layertrace::info(options.file); !read) return fail(err, read.error());
   }
   const bool open_browser = options.browser && has_display();
   if (!options.offline && open_browser && options.port != kPerfettoPort) {

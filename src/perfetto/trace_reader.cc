@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "perfetto/definition_events.h"
 #include "perfetto/foreign.h"
 #include "perfetto/format.h"
 
@@ -97,9 +98,8 @@ class Reader {
   void on_track_descriptor(ConstBytes bytes);
   void on_interned_data(Sequence& sequence, ConstBytes bytes);
   void on_definition(std::uint64_t ns, ConstBytes bytes);
-  void on_layer(const pb::TrackEvent::Decoder& event);
-  void on_header(const pb::TrackEvent::Decoder& event);
-  void on_footer(const pb::TrackEvent::Decoder& event);
+  void on_layer(const TrackEventReader& event);
+  void on_header(std::uint64_t ns, const TrackEventReader& event);
   void on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, ConstBytes bytes);
   Event parse_event(Sequence& sequence, ConstBytes bytes);
   void parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event);
@@ -279,82 +279,33 @@ void Reader::on_definition(std::uint64_t ns, ConstBytes bytes) {
   if (event.track_uuid() == format::kLayerTrack) {
     on_layer(event);
   } else if (view(event.name()) == format::kHeader) {
-    has_second_header_ = has_header_;
-    if (has_second_header_) return;
-    summary_.start_ns = ns;
-    summary_.end_ns = std::max(summary_.end_ns, ns);
-    on_header(event);
+    on_header(ns, event);
   } else if (view(event.name()) == format::kFooter) {
+    has_footer_ = true;
     summary_.end_ns = ns;
-    on_footer(event);
+    read_closing(event, summary_.health);
   }
 }
 
-void Reader::on_layer(const pb::TrackEvent::Decoder& event) {
-  LayerDef layer;
-  std::string_view path;
-  for (auto it = event.debug_annotations(); it; ++it) {
-    pb::DebugAnnotation::Decoder annotation(*it);
-    const std::string_view name = view(annotation.name());
-    const std::string_view value = view(annotation.string_value());
-    if (name == "path") path = value;
-    if (name == "type") layer.type = value;
-    if (name == "name") layer.name = value;
-    if (name == "registered") layer.registered = value != "no";
-    if (name == "shared_with") layer.shared_with = value;
-    if (name == "parent") {
-      if (const auto parent = layers_.find(value); parent != layers_.end())
-        layer.parent = parent->second;
-    }
+void Reader::on_layer(const TrackEventReader& event) {
+  ReadLayer read = read_layer(event);
+  if (const auto parent = layers_.find(read.parent_path);
+      read.has_parent && parent != layers_.end()) {
+    read.layer.parent = parent->second;
   }
-  layer.path = path;
-  layers_.emplace(path, LayerId{static_cast<std::uint32_t>(dictionary_.layers.size())});
-  dictionary_.layers.push_back(std::move(layer));
+  layers_.emplace(read.path, LayerId{static_cast<std::uint32_t>(dictionary_.layers.size())});
+  dictionary_.layers.push_back(std::move(read.layer));
 }
 
-void Reader::on_header(const pb::TrackEvent::Decoder& event) {
+void Reader::on_header(std::uint64_t ns, const TrackEventReader& event) {
+  has_second_header_ = has_header_;
+  if (has_second_header_) return;
   has_header_ = true;
-  RunInfo& run = summary_.run;
-  for (auto it = event.debug_annotations(); it; ++it) {
-    pb::DebugAnnotation::Decoder annotation(*it);
-    const std::string_view name = view(annotation.name());
-    const std::string_view text = view(annotation.string_value());
-    const std::uint64_t number = annotation.uint_value();
-    if (name == "format_version") {
-      run.format_version = static_cast<int>(number);
-      if (number > format::kVersion) newer_version_ = number;
-    }
-    if (name == "layertrace_version") run.layertrace_version = text;
-    if (name == "torch_version") run.torch_version = text;
-    if (name == "host") run.host = text;
-    if (name == "os") run.os = text;
-    if (name == "cpu") run.cpu = text;
-    if (name == "cpu_count") run.cpu_count = number;
-    if (name == "memory_bytes") run.memory_bytes = number;
-    if (name == "pid") run.pid = number;
-    if (name == "program") run.program = text;
-    if (name == "clock") run.clock = text;
-    if (name == "created") run.created = text;
-    if (name == "ops") run.ops = number != 0;
-  }
-}
-
-void Reader::on_footer(const pb::TrackEvent::Decoder& event) {
-  has_footer_ = true;
-  Health& health = summary_.health;
-  for (auto it = event.debug_annotations(); it; ++it) {
-    pb::DebugAnnotation::Decoder annotation(*it);
-    const std::string_view name = view(annotation.name());
-    const std::uint64_t number = annotation.uint_value();
-    if (name == "emitted") health.emitted = number;
-    if (name == "recorded") health.recorded = number;
-    if (name == "dropped") health.dropped = number;
-    if (name == "writer_cpu_ns") health.writer_cpu_ns = number;
-    if (name == "scope_cost_ns") health.scope_cost_ns = annotation.double_value();
-    if (name == "op_cost_ns") health.op_cost_ns = annotation.double_value();
-    if (name == "tracing_share") health.tracing_share = annotation.double_value();
-    if (name == "note") health.notes.emplace_back(view(annotation.string_value()));
-  }
+  summary_.start_ns = ns;
+  summary_.end_ns = std::max(summary_.end_ns, ns);
+  read_run(event, summary_.run);
+  if (const std::uint64_t version = read_format_version(event); version > format::kVersion)
+    newer_version_ = version;
 }
 
 // ---- Events ----

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "perfetto/definition_events.h"
 #include "perfetto/format.h"
+#include "perfetto/sequence.h"
 #include "perfetto/slice_event.h"
 
 namespace layertrace {
@@ -19,59 +21,6 @@ namespace {
 namespace pb = perfetto::protos::pbzero;
 
 using perfetto::protos::pbzero::TrackEvent;
-
-// Ids of interned strings within one packet sequence: dense, in order of first use, so that they
-// are short.
-class Interned {
- public:
-  // The id, and whether it is new here.
-  std::pair<std::uint32_t, bool> id(std::size_t key) {
-    if (key >= ids_.size()) ids_.resize(key + 1 + key / 2);
-    const bool fresh = ids_[key] == 0;
-    if (fresh) ids_[key] = ++last_;
-    return {ids_[key], fresh};
-  }
-
- private:
-  std::vector<std::uint32_t> ids_;
-  std::uint32_t last_ = 0;
-};
-
-// Annotation names have fixed ids, defined with a sequence's first packet.
-enum AnnotationName : std::uint8_t {
-  kPath = 1,
-  kSequence,
-  kAccumulates,
-  kRegion,
-  kUnattributed,
-  kEndedBy,
-  kWindow,
-  kPartial,
-  kDropped
-};
-constexpr std::string_view kAnnotationNames[] = {
-    format::kPath,   format::kSequence,     format::kAccumulates,
-    format::kRegion, format::kUnattributed, format::kEndedBy,
-    format::kWindow, format::kPartial,      format::kDropped,
-};
-
-// Event names that are not in the dictionary.
-enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };
-// Categories: the phases, then these.
-constexpr std::size_t kLostCategory = kPhaseCount + 1;
-
-struct Sequence {
-  std::uint32_t id = 0;
-  std::uint64_t track = 0;
-  bool started = false;
-  std::uint64_t last_ns = 0;
-  Interned event_names;  // names · 2, layers · 2 + 1, offset by the fixed ones
-  Interned categories;
-  Interned strings;  // paths by layer, offset by the causes
-
-  // No more packets of this sequence will use them.
-  void forget_strings() { event_names = categories = strings = {}; }
-};
 
 class Writer final : public TraceWriter {
  public:
@@ -181,30 +130,7 @@ void Writer::write_head(std::uint64_t ns) {
   describe_track(format::kLayerTrack, format::kProcessTrack, "layers");
   describe_track(format::kRunTrack, format::kProcessTrack, "layertrace");
 
-  auto* header = definition_instant(ns, format::kRunTrack, format::kHeader);
-  const auto text = [&](std::string_view name, const std::string& value) {
-    auto* annotation = header->add_debug_annotations();
-    annotation->set_name(name.data(), name.size());
-    annotation->set_string_value(value);
-  };
-  const auto number = [&](std::string_view name, std::uint64_t value) {
-    auto* annotation = header->add_debug_annotations();
-    annotation->set_name(name.data(), name.size());
-    annotation->set_uint_value(value);
-  };
-  number("format_version", static_cast<std::uint64_t>(format::kVersion));
-  text("layertrace_version", run_.layertrace_version);
-  text("torch_version", run_.torch_version);
-  text("host", run_.host);
-  text("os", run_.os);
-  text("cpu", run_.cpu);
-  number("cpu_count", run_.cpu_count);
-  number("memory_bytes", run_.memory_bytes);
-  number("pid", run_.pid);
-  text("program", run_.program);
-  text("clock", run_.clock);
-  text("created", run_.created);
-  number("ops", run_.ops ? 1 : 0);
+  write_run(*definition_instant(ns, format::kRunTrack, format::kHeader), run_);
   for (const PendingLane& pending : pending_lanes_)
     describe_lane(pending.lane, pending.tid, pending.name);
   pending_lanes_.clear();
@@ -241,17 +167,8 @@ void Writer::define_new_layers(std::uint64_t ns) {
     const LayerDef& layer = dictionary_.layers[layers_defined_];
     auto* event = definition_instant(at_ns++, format::kLayerTrack,
                                      layer.path.empty() ? layer.type : layer.path);
-    const auto text = [&](std::string_view name, const std::string& value) {
-      auto* annotation = event->add_debug_annotations();
-      annotation->set_name(name.data(), name.size());
-      annotation->set_string_value(value);
-    };
-    text("path", layer.path);
-    text("type", layer.type);
-    text("name", layer.name);
-    if (layer.parent != kNoLayer) text("parent", dictionary_.layers[index(layer.parent)].path);
-    if (!layer.registered) text("registered", "no");
-    if (!layer.shared_with.empty()) text("shared_with", layer.shared_with);
+    write_layer(*event, layer,
+                layer.parent == kNoLayer ? nullptr : &dictionary_.layers[index(layer.parent)].path);
   }
 }
 
@@ -455,11 +372,11 @@ void Writer::begin(Lane lane, const SpanBegin& span) {
   SliceEvent event = slice(sequence, span.start_ns, TrackEvent::TYPE_SLICE_BEGIN);
   event.add_category_iid(category);
   event.set_name_iid(name);
-  if (path != 0) event.annotate_string(kPath, path);
-  if (cause != 0) event.annotate_string(kUnattributed, cause);
-  if (span.sequence != 0) event.annotate_uint(kSequence, span.sequence - 1);
-  if (span.accumulates) event.annotate_true(kAccumulates);
-  if (span.kind == SpanKind::kRegion) event.annotate_true(kRegion);
+  if (path != 0) event.annotate_string(annotation::kPath, path);
+  if (cause != 0) event.annotate_string(annotation::kUnattributed, cause);
+  if (span.sequence != 0) event.annotate_uint(annotation::kSequence, span.sequence - 1);
+  if (span.accumulates) event.annotate_true(annotation::kAccumulates);
+  if (span.kind == SpanKind::kRegion) event.annotate_true(annotation::kRegion);
   if (span.call != 0) event.add_flow_id(span.call);
   slice_done(event);
 }
@@ -474,7 +391,7 @@ void Writer::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
   auto* event = packet(sequence, end_ns)->set_track_event();
   event->set_type(TrackEvent::TYPE_SLICE_END);
   auto* annotation = event->add_debug_annotations();
-  annotation->set_name_iid(kEndedBy);
+  annotation->set_name_iid(annotation::kEndedBy);
   annotation->set_string_value(by == EndedBy::kException ? "exception" : "cut");
 }
 
@@ -498,7 +415,7 @@ void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
   event->set_track_uuid(format::kStepTrack);
   event->set_name_iid(name);
   auto* annotation = event->add_debug_annotations();
-  annotation->set_name_iid(kWindow);
+  annotation->set_name_iid(annotation::kWindow);
   annotation->set_uint_value(step);
 }
 
@@ -515,7 +432,7 @@ void Writer::begin_step() {
   event->set_name("step " + std::to_string(step_.index));
   if (step_.window) {
     auto* annotation = event->add_debug_annotations();
-    annotation->set_name_iid(kWindow);
+    annotation->set_name_iid(annotation::kWindow);
     annotation->set_uint_value(step_.index);
   }
 }
@@ -526,7 +443,7 @@ void Writer::end_partial_step(std::uint64_t ns) {
   event->set_type(TrackEvent::TYPE_SLICE_END);
   event->set_track_uuid(format::kStepTrack);
   auto* annotation = event->add_debug_annotations();
-  annotation->set_name_iid(kPartial);
+  annotation->set_name_iid(annotation::kPartial);
   annotation->set_bool_value(true);
 }
 
@@ -554,7 +471,7 @@ void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
   event->add_category_iids(category);
   event->set_name_iid(name);
   auto* annotation = event->add_debug_annotations();
-  annotation->set_name_iid(kDropped);
+  annotation->set_name_iid(annotation::kDropped);
   annotation->set_uint_value(dropped);
 }
 
@@ -562,30 +479,7 @@ void Writer::close(const Health& health, std::uint64_t end_ns) {
   if (!has_head_) write_head(end_ns);
   define_new_layers(end_ns);
   end_partial_step(end_ns);
-  auto* footer = definition_instant(end_ns, format::kRunTrack, format::kFooter);
-  const auto number = [&](std::string_view name, std::uint64_t value) {
-    auto* annotation = footer->add_debug_annotations();
-    annotation->set_name(name.data(), name.size());
-    annotation->set_uint_value(value);
-  };
-  const auto real = [&](std::string_view name, double value) {
-    auto* annotation = footer->add_debug_annotations();
-    annotation->set_name(name.data(), name.size());
-    annotation->set_double_value(value);
-  };
-  number("emitted", health.emitted);
-  number("recorded", health.recorded);
-  number("dropped", health.dropped);
-  number("writer_cpu_ns", health.writer_cpu_ns);
-  real("scope_cost_ns", health.scope_cost_ns);
-  real("op_cost_ns", health.op_cost_ns);
-  real("tracing_share", health.tracing_share);
-  number("end_ns", end_ns);
-  for (const std::string& note : health.notes) {
-    auto* annotation = footer->add_debug_annotations();
-    annotation->set_name("note");
-    annotation->set_string_value(note);
-  }
+  write_closing(*definition_instant(end_ns, format::kRunTrack, format::kFooter), health, end_ns);
   flush();
 }
 

@@ -1,0 +1,71 @@
+// A packet sequence as the writer sees it: its clock, and which strings it has told of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <layertrace/profile.h>
+
+#include "perfetto/format.h"
+
+namespace layertrace {
+
+// Ids of interned strings within one packet sequence: dense, in order of first use, so that they
+// are short.
+class Interned {
+ public:
+  // The id, and whether it is new here.
+  std::pair<std::uint32_t, bool> id(std::size_t key) {
+    if (key >= ids_.size()) ids_.resize(key + 1 + key / 2);
+    const bool fresh = ids_[key] == 0;
+    if (fresh) ids_[key] = ++last_;
+    return {ids_[key], fresh};
+  }
+
+ private:
+  std::vector<std::uint32_t> ids_;
+  std::uint32_t last_ = 0;
+};
+
+// Annotation names have fixed ids, defined with a sequence's first packet.
+namespace annotation {
+enum Id : std::uint8_t {
+  kPath = 1,
+  kSequence,
+  kAccumulates,
+  kRegion,
+  kUnattributed,
+  kEndedBy,
+  kWindow,
+  kPartial,
+  kDropped
+};
+}  // namespace annotation
+inline constexpr std::string_view kAnnotationNames[] = {
+    format::kPath,   format::kSequence,     format::kAccumulates,
+    format::kRegion, format::kUnattributed, format::kEndedBy,
+    format::kWindow, format::kPartial,      format::kDropped,
+};
+
+// Event names that are not in the dictionary.
+enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };
+// Categories: the phases, then these.
+inline constexpr std::size_t kLostCategory = kPhaseCount + 1;
+
+struct Sequence {
+  std::uint32_t id = 0;
+  std::uint64_t track = 0;
+  bool started = false;
+  std::uint64_t last_ns = 0;
+  Interned event_names;  // names · 2, layers · 2 + 1, offset by the fixed ones
+  Interned categories;
+  Interned strings;  // paths by layer, offset by the causes
+
+  // No more packets of this sequence will use them.
+  void forget_strings() { event_names = categories = strings = {}; }
+};
+
+}  // namespace layertrace
