@@ -27,10 +27,11 @@ void line(std::string& out, std::string_view key, const std::string& value) {
 
 std::string describe(const TraceInfo& info) {
   std::string out;
-  if (info.cut)
+  if (info.cut) {
     out +=
         "This trace was cut off: the program ended before the session did. It holds what was "
         "written.\n\n";
+  }
   line(out, "made by",
        fmt::format("layertrace {}, format {}", info.run.layertrace_version,
                    info.run.format_version));

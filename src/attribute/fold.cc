@@ -381,9 +381,10 @@ void Fold::fill_layers(Profile& profile) const {
       layer.ran = true;
       if (static_cast<Phase>(p) != Phase::kBackward) layer.calls += layer.phases[p].calls.mean;
     }
-    if (layer.parent >= 0)
+    if (layer.parent >= 0) {
       profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(
           static_cast<int>(i));
+    }
     profile.layers.push_back(std::move(layer));
   }
 }

@@ -1,22 +1,15 @@
 // Which module is it? An address is not enough: memory is used again, and a temporary of the same
 // class may come to lie where a registered module was. The control block of the module's shared_ptr
-// tells them apart, since whoever remembers it holds it, so that no other can take its place.
+// tells them apart, since whoever remembers it holds it, so that no other can take its place. A
+// module on the stack has none; its class must do.
 #pragma once
 
 #include <torch/nn/module.h>
 
-#include <cstring>
 #include <memory>
 #include <type_traits>
 
 namespace layertrace {
-
-// A module on the stack has no control block; its class must do.
-inline const void* vtable_of(const torch::nn::Module& module) noexcept {
-  const void* vtable = nullptr;
-  std::memcpy(&vtable, static_cast<const void*>(&module), sizeof(vtable));
-  return vtable;
-}
 
 // Looks at the pointer inside the module without copying it: a copy counts, with two locked
 // instructions.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/vtable.h"
 #include "torch/module_identity.h"
 
 namespace layertrace {
@@ -33,7 +34,7 @@ std::string joined(const std::string& prefix, const std::string& name) {
 }  // namespace
 
 bool ModuleRegistry::Place::is_of(const torch::nn::Module& module) const noexcept {
-  return vtable == vtable_of(module) && has_owner(module, owner);
+  return vtable == vtable_of(&module) && has_owner(module, owner);
 }
 
 std::string type_name(const torch::nn::Module& module) {
@@ -81,7 +82,7 @@ LayerId ModuleRegistry::add(const torch::nn::Module& module, LayerDef def, int d
   if (!first) def.shared_with = layers_[index(same->layer)].path;
   const auto known = paths_.find(def.path);
   const LayerId layer = known != paths_.end() ? known->second : define(std::move(def));
-  places.push_back({layer, vtable_of(module), module.weak_from_this()});
+  places.push_back({layer, vtable_of(&module), module.weak_from_this()});
   if (first) add_parameters(module, layer);
   if (depth >= kMaxDepth) return layer;
   for (const auto& child : module.named_children()) {

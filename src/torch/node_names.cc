@@ -5,11 +5,11 @@
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/graph_task.h>
 
-#include <cstring>
 #include <string>
 #include <typeinfo>
 
 #include "base/pointer_table.h"
+#include "base/vtable.h"
 #include "record/definitions.h"
 #include "record/record.h"
 
@@ -42,8 +42,7 @@ ClassFacts look_up(const torch::autograd::Node& node) {
 }  // namespace
 
 NodeDescription describe(const torch::autograd::Node& node) noexcept {
-  const void* vtable = nullptr;
-  std::memcpy(&vtable, static_cast<const void*>(&node), sizeof(vtable));
+  const void* vtable = vtable_of(&node);
   ClassFacts facts;
   if (const ClassFacts* known = class_table().find(vtable)) [[likely]] {
     facts = *known;

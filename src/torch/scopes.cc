@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/vtable.h"
 #include "torch/module_identity.h"
 #include "torch/module_registry.h"
 #include "torch/open_norm.h"
@@ -58,7 +59,7 @@ void close_abandoned_norm_slow() noexcept {
 }
 
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept {
-  const void* vtable = vtable_of(module);
+  const void* vtable = vtable_of(&module);
   const LayerId caller = thread.current_layer();
   ModuleCacheEntry& cached = thread.module_cache(&module, caller);
   if (cached.module != &module || cached.vtable != vtable || cached.parent != caller ||

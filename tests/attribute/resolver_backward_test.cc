@@ -150,11 +150,10 @@ TEST(Backward, MarksANodeThatThrew) {
 // ---- Parameters' gradients ----
 
 struct Accumulating : ::testing::Test {
-  Accumulating() : script({"", "a", "a.b", "c"}) {
+  Accumulating() : script({"", "a", "a.b", "c"}), t(&script.thread()) {
     script.add_parameter(100, "a.b");
     script.add_parameter(200, "c");
     script.add_parameter(300, "");
-    t = &script.thread();
     t->on(0).enter(1, "").enter(2, "a").enter(3, "a.b").make(1).leave(4).make(1).leave(5);
     t->make(1).leave(6).backward(10);
   }

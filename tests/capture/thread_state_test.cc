@@ -14,7 +14,6 @@ namespace {
 using test::RecordingThread;
 using test::Tally;
 using test::tally;
-using ::testing::ElementsAre;
 using Place = ThreadState::Place;
 
 constexpr NameId kName{5};

@@ -27,8 +27,6 @@ namespace {
 using test::FileSizeLimit;
 using test::profile_text;
 using test::SessionTest;
-using test::step_indices;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::uint64_t no_sequence() { return 0; }
@@ -39,7 +37,7 @@ void train_step(std::uint64_t* sequence) {
   if (thread == nullptr) return;
   const NameId mm = NameTable::instance().intern("aten::mm");
   const NameId backward = NameTable::instance().intern("backward");
-  const std::uint64_t key = static_cast<std::uint64_t>(gettid());
+  const auto key = static_cast<std::uint64_t>(gettid());
   const auto root = thread->enter_scope(LayerId{0}, nullptr, *sequence);
   const auto child = thread->enter_scope(LayerId{1}, nullptr, *sequence);
   thread->enter_op(mm, 0);

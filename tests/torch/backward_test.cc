@@ -10,7 +10,6 @@ namespace {
 namespace nn = torch::nn;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using torch::Tensor;
 
 // Runs the model's forward and backward once in each way, and compares all owners.

@@ -16,7 +16,6 @@ namespace {
 namespace nn = torch::nn;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using torch::Tensor;
 
 // ---- Higher derivatives ----

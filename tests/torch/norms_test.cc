@@ -9,10 +9,9 @@
 namespace layertrace::test {
 namespace {
 
-namespace F = torch::nn::functional;
+namespace functional = torch::nn::functional;
 namespace nn = torch::nn;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using torch::Tensor;
 
 constexpr int64_t kChannels = 4;
@@ -88,9 +87,9 @@ TEST(Norms, FunctionsAreTheCallers) {
   Makers makers(*model);
   model->body = [&](Tensor x) {
     x = makers.call(bn, "bn", x);
-    x = F::batch_norm(x, {}, {}, F::BatchNormFuncOptions().training(true));
+    x = functional::batch_norm(x, {}, {}, functional::BatchNormFuncOptions().training(true));
     x = makers.call(in, "in", x);
-    x = F::instance_norm(x);
+    x = functional::instance_norm(x);
     x = makers.call(in, "in", x[0]);  // no batch dimension: its forward ends with a squeeze
     return makers.claim(x.unsqueeze(0).squeeze(0).mean(), kRoot);
   };
