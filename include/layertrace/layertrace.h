@@ -132,11 +132,10 @@ namespace detail {
 // Non-zero while a session records scopes.
 LAYERTRACE_API extern std::atomic<std::uint32_t> recording;
 
-// Where a scope stands on its thread's stack; depth 0 for one that is not recorded.
+// What a scope must know to be left; it goes in two registers.
 struct Entry {
-  std::uint32_t depth = 0;
-  std::uint32_t window = 0;  // the stretch of recording in which it was opened
-  int exceptions = 0;        // in flight at that time
+  std::uint64_t place = 0;  // on its thread's stack; 0 for one that is not recorded
+  int exceptions = 0;       // in flight when it was entered
 };
 LAYERTRACE_API Entry enter_module(const torch::nn::Module* module) noexcept;
 LAYERTRACE_API Entry enter_region(std::string_view name) noexcept;
@@ -154,7 +153,7 @@ class ModuleScope {
       entry_ = detail::enter_module(module);
   }
   ~ModuleScope() {
-    if (entry_.depth != 0) [[unlikely]]
+    if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
   ModuleScope(const ModuleScope&) = delete;  // it stands for a stretch of one thread's stack
@@ -173,7 +172,7 @@ class Scope {
       entry_ = detail::enter_region(name);
   }
   ~Scope() {
-    if (entry_.depth != 0) [[unlikely]]
+    if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
   Scope(const Scope&) = delete;

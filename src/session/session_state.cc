@@ -196,7 +196,7 @@ void SessionState::run_writer() noexcept {
   pthread_setname_np(pthread_self(), "layertrace");
   using std::chrono::milliseconds;
   constexpr std::uint64_t kBusyRecords = 4096;
-  constexpr std::size_t kReadyChunks = 4;
+  constexpr std::size_t kReadyChunks = 8;
   milliseconds pause{2};
   std::unique_lock lock(wake_mutex_);
   while (!stopping_) {

@@ -36,7 +36,7 @@ class NodeScope {
     }
   }
   ~NodeScope() {
-    if (entry_.depth != 0) [[unlikely]]
+    if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
   NodeScope(const NodeScope&) = delete;  // it stands for a stretch of one thread's stack
@@ -49,7 +49,7 @@ class NodeScope {
     close_abandoned_norm();
     const NodeDescription facts = describe(node);
     const auto place = thread->enter_node(facts.name, facts.value, facts.flags, next_sequence());
-    entry_ = {place.depth, place.window, std::uncaught_exceptions()};
+    entry_ = entry_at(place);
   }
   detail::Entry entry_;
 };

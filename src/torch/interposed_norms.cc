@@ -27,7 +27,7 @@ void open(const torch::nn::Module& norm, Awaited awaited, bool squeezes) noexcep
   if (detail::recording.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   const detail::Entry entry = InterposedScope::enter(&norm);
-  if (entry.depth != 0) open_norm = {awaited, squeezes, &norm, entry};
+  if (entry.place != 0) open_norm = {awaited, squeezes, &norm, entry};
 }
 
 // Stands around a call that may be the one that an open norm awaits, and closes the norm when it

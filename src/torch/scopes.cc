@@ -30,10 +30,6 @@ LayerId look_up(const ThreadState& thread, const torch::nn::Module& module,
   return kNoLayer;
 }
 
-detail::Entry entry(ThreadState::Place place) noexcept {
-  return {place.depth, place.window, std::uncaught_exceptions()};
-}
-
 std::uint8_t phase_of_region(std::string_view name) noexcept {
   for (const Phase phase : {Phase::kLoss, Phase::kOptimizer, Phase::kCommunication, Phase::kData}) {
     if (name == phase_name(phase)) return static_cast<std::uint8_t>(phase);
@@ -47,14 +43,15 @@ thread_local OpenNorm open_norm __attribute__((tls_model("initial-exec")));
 
 bool is_on_top(const OpenNorm& norm) noexcept {
   const ThreadState* thread = recorder::last_state();
-  return thread != nullptr && thread->depth() != 0 && thread->depth() == norm.entry.depth &&
-         thread->top().window == norm.entry.window && thread->top().module == norm.module;
+  const auto [depth, window] = place_of(norm.entry);
+  return thread != nullptr && thread->depth() != 0 && thread->depth() == depth &&
+         thread->top().window == window && thread->top().module == norm.module;
 }
 
 void close_abandoned_norm_slow() noexcept {
   const OpenNorm norm = std::exchange(open_norm, {});
   if (!is_on_top(norm)) return;
-  recorder::last_state()->leave({norm.entry.depth, norm.entry.window}, next_sequence(),
+  recorder::last_state()->leave(place_of(norm.entry), next_sequence(),
                                 /*thrown=*/true);
 }
 
@@ -83,7 +80,7 @@ detail::Entry InterposedRegion::enter(NameId name, Phase phase) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr) return {};
   close_abandoned_norm();
-  return entry(thread->enter_region(name, static_cast<std::uint8_t>(phase), next_sequence()));
+  return entry_at(thread->enter_region(name, static_cast<std::uint8_t>(phase), next_sequence()));
 }
 
 namespace detail {
@@ -97,7 +94,7 @@ Entry enter_module(const torch::nn::Module* module) noexcept {
     thread->shared().count_lost(2);
     return {};
   }
-  return entry(thread->enter_scope(layer, module, next_sequence()));
+  return entry_at(thread->enter_scope(layer, module, next_sequence()));
 }
 
 Entry enter_region(std::string_view name) noexcept {
@@ -105,8 +102,8 @@ Entry enter_region(std::string_view name) noexcept {
   if (thread == nullptr) return {};
   close_abandoned_norm();
   try {
-    return entry(thread->enter_region(NameTable::instance().intern(name), phase_of_region(name),
-                                      next_sequence()));
+    return entry_at(thread->enter_region(NameTable::instance().intern(name), phase_of_region(name),
+                                         next_sequence()));
   } catch (...) {  // no memory for the name
     return {};
   }
@@ -115,8 +112,7 @@ Entry enter_region(std::string_view name) noexcept {
 void leave(Entry entry) noexcept {
   ThreadState* thread = recorder::last_state();
   if (thread == nullptr) return;
-  thread->leave({entry.depth, entry.window}, next_sequence(),
-                std::uncaught_exceptions() > entry.exceptions);
+  thread->leave(place_of(entry), next_sequence(), std::uncaught_exceptions() > entry.exceptions);
 }
 
 }  // namespace detail

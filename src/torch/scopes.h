@@ -1,6 +1,9 @@
 // Entering and leaving scopes from hooks that know Torch's types.
 #pragma once
 
+#include <cstdint>
+#include <exception>
+
 #include <layertrace/layertrace.h>
 
 #include "capture/recorder.h"
@@ -14,6 +17,14 @@ namespace layertrace {
 // The module's layer as seen from what the thread has open.
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept;
 
+// Packed by hand: two halves that are stored apart and loaded as one make the processor wait.
+inline detail::Entry entry_at(ThreadState::Place place) noexcept {
+  return {place.depth | std::uint64_t{place.window} << 32, std::uncaught_exceptions()};
+}
+inline ThreadState::Place place_of(detail::Entry entry) noexcept {
+  return {static_cast<std::uint32_t>(entry.place), static_cast<std::uint32_t>(entry.place >> 32)};
+}
+
 // Marks a call that was caught from outside. A module that already marks itself (a ModuleScope in a
 // class derived from LibTorch's) is not marked twice.
 class InterposedScope {
@@ -23,7 +34,7 @@ class InterposedScope {
       entry_ = enter(module);
   }
   ~InterposedScope() {
-    if (entry_.depth != 0) [[unlikely]]
+    if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
   InterposedScope(const InterposedScope&) =
@@ -44,7 +55,7 @@ class InterposedRegion {
       entry_ = enter(name, phase);
   }
   ~InterposedRegion() {
-    if (entry_.depth != 0) [[unlikely]]
+    if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
   InterposedRegion(const InterposedRegion&) = delete;
