@@ -15,10 +15,14 @@ else()
   set(cuda_source "the wheels beside torch")
 endif()
 
-if(cuda_include_dirs)
+# The runtime's own header includes one that the wheels beside torch do not bring (nvidia-cuda-crt does).
+find_path(LAYERTRACE_CUDA_CRT_DIR crt/host_defines.h PATHS ${cuda_include_dirs} NO_DEFAULT_PATH)
+mark_as_advanced(LAYERTRACE_CUDA_CRT_DIR)
+
+if(cuda_include_dirs AND LAYERTRACE_CUDA_CRT_DIR)
   add_library(layertrace::cuda_headers INTERFACE IMPORTED GLOBAL)
   target_include_directories(layertrace::cuda_headers INTERFACE ${cuda_include_dirs})
   message(STATUS "layertrace: CUDA headers from ${cuda_source}")
 else()
-  message(STATUS "layertrace: no CUDA headers")
+  message(STATUS "layertrace: no CUDA headers, or not all (pip install nvidia-cuda-crt): without the simulated device")
 endif()

@@ -48,7 +48,7 @@ RESTRICTED: list[tuple[str, re.Pattern[str], set[str]]] = [
         re.compile(
             r"(cuda|cupti|nvtx|cublas|cudnn|nccl|nvml|nvrtc|generated_cuda)[^/]*(\.hp?p?$|/)"
         ),
-        {"cuda"},
+        {"cuda", "tests/cuda"},
     ),
     ("the Perfetto SDK", re.compile(r"perfetto(\.h$|/)"), {"src/perfetto"}),
     (
