@@ -47,8 +47,18 @@ Machine& Machine::instance() {
 Machine::Machine(Config config)
     : config_(std::move(config)),
       clock_(config_.virtual_clock),
-      memory_(config_.devices, config_.memory_bytes) {
+      memory_(config_.devices, config_.memory_bytes),
+      host_functions_(clock_) {
   for (int i = 0; i < config_.devices; ++i) devices_.push_back(std::make_unique<Device>(i));
+}
+
+void Machine::wait_until(std::uint64_t ns) {
+  clock_.wait_until(ns);
+  host_functions_.settle(ns);
+}
+
+bool Machine::reached(std::uint64_t ns) {
+  return ns <= clock_.now() && host_functions_.settled(ns);
 }
 
 Slot Machine::place(const Stream& stream, std::uint64_t duration_ns, Engine engine) {

@@ -14,6 +14,7 @@
 #include "core/config.h"
 #include "core/cost_model.h"
 #include "core/device_clock.h"
+#include "core/host_functions.h"
 #include "core/memory.h"
 #include "core/timeline.h"
 
@@ -74,6 +75,10 @@ class Machine {
   const DeviceProfile& profile() const noexcept { return *config_.profile; }
   DeviceClock& clock() noexcept { return clock_; }
   Memory& memory() noexcept { return memory_; }
+  HostFunctions& host_functions() noexcept { return host_functions_; }
+  // Waits until it is that time, and all that a stream was to call by then has been called.
+  void wait_until(std::uint64_t ns);
+  bool reached(std::uint64_t ns);
   int device_count() const noexcept { return static_cast<int>(devices_.size()); }
   Device& device(int number) noexcept { return *devices_[static_cast<std::size_t>(number)]; }
   std::uint32_t new_stream_id() noexcept { return next_stream_id_.fetch_add(1); }
@@ -104,6 +109,7 @@ class Machine {
   const Config config_;
   DeviceClock clock_;
   Memory memory_;
+  HostFunctions host_functions_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::atomic<std::uint32_t> next_stream_id_{16};
   std::atomic<std::uint32_t> next_correlation_{1};

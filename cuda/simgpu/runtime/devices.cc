@@ -254,6 +254,6 @@ SIMGPU_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 
 SIMGPU_API cudaError_t cudaDeviceSynchronize() {
   SIMGPU_CALL(call);
-  machine().clock().wait_until(simgpu::current_device().timeline.idle_at());
+  machine().wait_until(simgpu::current_device().timeline.idle_at());
   return cudaSuccess;
 }

@@ -26,7 +26,7 @@ cudaError_t release(void* address) {
   if (address == nullptr) return cudaSuccess;
   const auto found = machine().memory().find(address);
   if (!found || found->base != address) return failed(cudaErrorInvalidValue);
-  machine().clock().wait_until(machine().device(found->device).timeline.idle_at());
+  machine().wait_until(machine().device(found->device).timeline.idle_at());
   return machine().memory().free(address) ? cudaSuccess : failed(cudaErrorInvalidValue);
 }
 
@@ -75,7 +75,7 @@ cudaError_t copy(const simgpu::Call& call, void* to, const void* from, std::size
   if (!fits(kind, route.path)) return failed(cudaErrorInvalidValue);
   std::memmove(to, from, bytes);
   const Slot slot = machine().run_copy(stream, route.path, bytes, call.correlation());
-  if (wait || route.waits) machine().clock().wait_until(slot.end_ns);
+  if (wait || route.waits) machine().wait_until(slot.end_ns);
   return cudaSuccess;
 }
 
@@ -178,7 +178,7 @@ SIMGPU_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const v
   }
   const Slot slot =
       machine().run_copy(simgpu::stream_of(stream), route.path, width * height, call.correlation());
-  if (route.waits) machine().clock().wait_until(slot.end_ns);
+  if (route.waits) machine().wait_until(slot.end_ns);
   return cudaSuccess;
 }
 

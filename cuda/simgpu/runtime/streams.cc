@@ -106,14 +106,14 @@ SIMGPU_API cudaError_t cudaStreamQuery(cudaStream_t handle) {
   SIMGPU_CALL(call);
   const Stream& stream = stream_of(handle);
   // As CUDA has it, this answer is none of the errors that are remembered.
-  return timeline_of(stream).idle_at(stream.queue) <= machine().clock().now() ? cudaSuccess
-                                                                              : cudaErrorNotReady;
+  return machine().reached(timeline_of(stream).idle_at(stream.queue)) ? cudaSuccess
+                                                                      : cudaErrorNotReady;
 }
 
 SIMGPU_API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   SIMGPU_CALL(call);
   const Stream& stream = stream_of(handle);
-  machine().clock().wait_until(timeline_of(stream).idle_at(stream.queue));
+  machine().wait_until(timeline_of(stream).idle_at(stream.queue));
   return cudaSuccess;
 }
 
@@ -157,14 +157,13 @@ SIMGPU_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t
 SIMGPU_API cudaError_t cudaEventQuery(cudaEvent_t handle) {
   SIMGPU_CALL(call);
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
-  return event_of(handle).time_ns.load() <= machine().clock().now() ? cudaSuccess
-                                                                    : cudaErrorNotReady;
+  return machine().reached(event_of(handle).time_ns.load()) ? cudaSuccess : cudaErrorNotReady;
 }
 
 SIMGPU_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   SIMGPU_CALL(call);
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
-  machine().clock().wait_until(event_of(handle).time_ns.load());
+  machine().wait_until(event_of(handle).time_ns.load());
   return cudaSuccess;
 }
 

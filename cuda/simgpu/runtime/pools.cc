@@ -1,0 +1,82 @@
+// Memory in the order of a stream. It is the device's memory as any other: taken when it is asked
+// for and given back when the stream comes to it, by which time nothing in the stream uses it.
+#include "runtime/api.h"
+
+using simgpu::failed;
+using simgpu::machine;
+
+namespace {
+
+// One pool for each device; its handle is the device's number.
+cudaMemPool_t handle_of(int device) {
+  return reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(device) + 1);
+}
+bool is_pool(cudaMemPool_t pool) {
+  return simgpu::is_device(static_cast<int>(reinterpret_cast<std::uintptr_t>(pool)) - 1);
+}
+int device_of(cudaMemPool_t pool) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(pool)) - 1;
+}
+
+std::atomic<std::uint64_t> release_threshold{0};
+
+}  // namespace
+
+SIMGPU_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  SIMGPU_CALL(call);
+  if (pool == nullptr) return failed(cudaErrorInvalidValue);
+  if (!simgpu::is_device(device)) return failed(cudaErrorInvalidDevice);
+  *pool = handle_of(device);
+  return cudaSuccess;
+}
+
+SIMGPU_API cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t /*stream*/) {
+  return cudaMalloc(address, bytes);
+}
+
+SIMGPU_API cudaError_t cudaFreeAsync(void* address, cudaStream_t /*stream*/) {
+  SIMGPU_CALL(call);
+  if (address == nullptr) return cudaSuccess;
+  return machine().memory().free(address) ? cudaSuccess : failed(cudaErrorInvalidValue);
+}
+
+SIMGPU_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute,
+                                               void* value) {
+  SIMGPU_CALL(call);
+  if (!is_pool(pool) || value == nullptr) return failed(cudaErrorInvalidValue);
+  switch (attribute) {
+    case cudaMemPoolAttrReleaseThreshold:
+      *static_cast<std::uint64_t*>(value) = release_threshold.load();
+      return cudaSuccess;
+    case cudaMemPoolAttrReservedMemCurrent:
+    case cudaMemPoolAttrReservedMemHigh:
+    case cudaMemPoolAttrUsedMemCurrent:
+    case cudaMemPoolAttrUsedMemHigh:
+      *static_cast<std::uint64_t*>(value) = machine().memory().used_bytes(device_of(pool));
+      return cudaSuccess;
+    default:
+      *static_cast<int*>(value) = 1;  // reuse, in each of its ways, is allowed
+      return cudaSuccess;
+  }
+}
+
+SIMGPU_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute,
+                                               void* value) {
+  SIMGPU_CALL(call);
+  if (!is_pool(pool) || value == nullptr) return failed(cudaErrorInvalidValue);
+  if (attribute == cudaMemPoolAttrReleaseThreshold)
+    release_threshold.store(*static_cast<const std::uint64_t*>(value));
+  return cudaSuccess;
+}
+
+SIMGPU_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access,
+                                            std::size_t count) {
+  SIMGPU_CALL(call);
+  if (!is_pool(pool) || (access == nullptr && count != 0)) return failed(cudaErrorInvalidValue);
+  return cudaSuccess;
+}
+
+SIMGPU_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t /*bytes*/) {
+  SIMGPU_CALL(call);
+  return is_pool(pool) ? cudaSuccess : failed(cudaErrorInvalidValue);
+}

@@ -1,0 +1,104 @@
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Log {
+  std::vector<int> order;
+  std::thread::id thread;
+};
+
+void append(void* data) {
+  auto* log = static_cast<Log*>(data);
+  log->order.push_back(static_cast<int>(log->order.size()));
+  log->thread = std::this_thread::get_id();
+}
+
+TEST(HostFunctions, AreCalledInOrderOnAnotherThread) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  Log log;
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(cudaLaunchHostFunc(stream, append, &log), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(log.order, (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_NE(log.thread, std::this_thread::get_id());
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST(HostFunctions, AreWaitedForByEvents) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  std::atomic<bool> go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(
+                stream,
+                [](void* data) {
+                  while (!static_cast<std::atomic<bool>*>(data)->load()) std::this_thread::yield();
+                },
+                &go),
+            cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  go = true;
+  EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST(Callbacks, AreToldTheStreamAndThatAllIsWell) {
+  struct Seen {
+    cudaStream_t stream = nullptr;
+    cudaError_t status = cudaErrorUnknown;
+  } seen;
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamAddCallback(
+                stream,
+                [](cudaStream_t at, cudaError_t status, void* data) {
+                  *static_cast<Seen*>(data) = {at, status};
+                },
+                &seen, 0),
+            cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(seen.stream, stream);
+  EXPECT_EQ(seen.status, cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST(ErrorTexts, AreThere) {
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+  EXPECT_STREQ(cudaGetErrorString(cudaSuccess), "no error");
+  EXPECT_STREQ(cudaGetErrorName(static_cast<cudaError_t>(9000)), "unrecognized error code");
+  EXPECT_STRNE(cudaGetErrorString(cudaErrorInvalidSymbol), cudaGetErrorString(cudaErrorUnknown));
+}
+
+TEST(Pools, GiveMemoryInTheOrderOfAStream) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  cudaMemPool_t pool = nullptr;
+  ASSERT_EQ(cudaDeviceGetDefaultMemPool(&pool, 0), cudaSuccess);
+  std::uint64_t threshold = std::uint64_t{1} << 20;
+  EXPECT_EQ(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold),
+            cudaSuccess);
+  threshold = 0;
+  EXPECT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold),
+            cudaSuccess);
+  EXPECT_EQ(threshold, std::uint64_t{1} << 20);
+  void* device = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&device, 4096, stream), cudaSuccess);
+  EXPECT_EQ(cudaMemsetAsync(device, 1, 4096, stream), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(device, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(cudaMemPoolTrimTo(pool, 0), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+}  // namespace
