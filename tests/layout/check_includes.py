@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "examples": set(),
     "tests": {"src", "cuda", "tools"},
     "tests/consumer": set(),
+    "tests/cuda": {"src", "cuda", "tools"},
     "bench": {"src", "cuda", "examples"},
 }
 

@@ -112,7 +112,7 @@ class CheckIncludes(unittest.TestCase):
             ("src/torch/x.cc", "<cupti.h>"),
             ("src/capture/x.cc", "<cuda_runtime.h>"),
             ("src/capture/x.cc", "<nvtx3/nvToolsExt.h>"),
-            ("tests/cuda/x.cc", "<cuda.h>"),
+            ("tests/torch/x.cc", "<cuda.h>"),
             ("src/session/x.cc", "<perfetto.h>"),
             ("src/report/x.cc", '"perfetto.h"'),
             ("tests/perfetto/x.cc", "<perfetto.h>"),

@@ -20,7 +20,7 @@ cudaError_t failed(cudaError_t error) noexcept {
   return error;
 }
 
-Call::Call() : correlation_(machine().new_correlation()), usable_(cudaSuccess) {
+Call::Call() : correlation_(machine().new_correlation()) {
   machine().clock().charge(kCallNs);
   if (machine().device_count() == 0) usable_ = cudaErrorNoDevice;
   if (machine().lost()) usable_ = cudaErrorLaunchFailure;

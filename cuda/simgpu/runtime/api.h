@@ -40,7 +40,7 @@ class Call {
 
  private:
   std::uint32_t correlation_;
-  cudaError_t usable_;
+  cudaError_t usable_ = cudaSuccess;
 };
 
 inline Device& current_device() { return machine().device(this_thread().device); }
@@ -52,7 +52,8 @@ inline Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(ha
 
 }  // namespace simgpu
 
-// The beginning of most functions.
+// The beginning of most functions. NOLINTBEGIN(bugprone-macro-parentheses): it declares a name
 #define SIMGPU_CALL(call)    \
   const ::simgpu::Call call; \
   if (call.usable() != cudaSuccess) return ::simgpu::failed(call.usable())
+// NOLINTEND(bugprone-macro-parentheses)

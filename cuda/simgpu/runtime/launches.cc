@@ -1,12 +1,12 @@
 // Kernels: how the compiler's code makes them known, and how they are launched. None computes
 // anything; each takes its time.
+#include <utility>
 #include <vector>
 
 #include "runtime/api.h"
 
 using simgpu::failed;
 using simgpu::machine;
-using simgpu::Stream;
 using simgpu::stream_of;
 
 namespace {
@@ -31,7 +31,7 @@ bool is_launchable(const dim3& grid, const dim3& block, std::size_t shared_bytes
   const bool empty = threads == 0 || grid.x == 0 || grid.y == 0 || grid.z == 0;
   return !empty && threads <= kMostThreads && block.z <= kMostDeep && grid.y <= kLongestSide &&
          grid.z <= kLongestSide &&
-         shared_bytes <= static_cast<std::size_t>(machine().profile().shared_bytes_per_block_optin);
+         std::cmp_less_equal(shared_bytes, machine().profile().shared_bytes_per_block_optin);
 }
 
 cudaError_t launch(const simgpu::Call& call, const void* function, const dim3& grid,

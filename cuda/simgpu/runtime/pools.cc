@@ -1,5 +1,7 @@
 // Memory in the order of a stream. It is the device's memory as any other: taken when it is asked
 // for and given back when the stream comes to it, by which time nothing in the stream uses it.
+#include <vector>
+
 #include "runtime/api.h"
 
 using simgpu::failed;
@@ -7,16 +9,24 @@ using simgpu::machine;
 
 namespace {
 
-// One pool for each device; its handle is the device's number.
-cudaMemPool_t handle_of(int device) {
-  return reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(device) + 1);
+// One pool for each device.
+struct Pool {
+  int device;
+};
+Pool* pools() {
+  static auto* all = [] {
+    auto* made = new std::vector<Pool>;
+    for (int i = 0; i < machine().device_count(); ++i) made->push_back({i});
+    return made;
+  }();
+  return all->data();
 }
-bool is_pool(cudaMemPool_t pool) {
-  return simgpu::is_device(static_cast<int>(reinterpret_cast<std::uintptr_t>(pool)) - 1);
+cudaMemPool_t handle_of(int device) { return reinterpret_cast<cudaMemPool_t>(pools() + device); }
+bool is_pool(cudaMemPool_t handle) {
+  const auto* pool = reinterpret_cast<const Pool*>(handle);
+  return pool >= pools() && pool < pools() + machine().device_count();
 }
-int device_of(cudaMemPool_t pool) {
-  return static_cast<int>(reinterpret_cast<std::uintptr_t>(pool)) - 1;
-}
+int device_of(cudaMemPool_t handle) { return reinterpret_cast<const Pool*>(handle)->device; }
 
 std::atomic<std::uint64_t> release_threshold{0};
 

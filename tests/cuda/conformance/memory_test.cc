@@ -60,7 +60,8 @@ TEST(Sets, FillEveryByte) {
 }
 
 TEST(Allocation, OfNothingIsNull) {
-  void* device = &device;
+  int something = 0;
+  void* device = &something;
   EXPECT_EQ(cudaMalloc(&device, 0), cudaSuccess);
   EXPECT_EQ(device, nullptr);
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
