@@ -25,16 +25,7 @@ Profile live_profile(const Script& script, std::uint64_t end) {
   feed(script, fold, std::max<std::size_t>(script.written.size(), 1), end);
   Profile profile = fold.finish(end);
   profile.run = a_run();
-  const Health closing = a_health();
-  Health& health = profile.health;
-  health.emitted = closing.emitted;
-  health.recorded = closing.recorded;
-  health.dropped = closing.dropped;
-  health.scope_cost_ns = closing.scope_cost_ns;
-  health.op_cost_ns = closing.op_cost_ns;
-  health.writer_cpu_ns = closing.writer_cpu_ns;
-  health.tracing_share = closing.tracing_share;
-  health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
+  add_closing(profile.health, a_health());
   return profile;
 }
 

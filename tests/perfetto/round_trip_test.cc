@@ -72,15 +72,7 @@ TEST(RoundTrip, GivesTheSameProfile) {
   feed(script, fold, script.written.size(), kEnd);
   Profile live = fold.finish(kEnd);
   live.run = a_run();
-  const Health closing = a_health();
-  live.health.emitted = closing.emitted;
-  live.health.recorded = closing.recorded;
-  live.health.dropped = closing.dropped;
-  live.health.scope_cost_ns = closing.scope_cost_ns;
-  live.health.op_cost_ns = closing.op_cost_ns;
-  live.health.writer_cpu_ns = closing.writer_cpu_ns;
-  live.health.tracing_share = closing.tracing_share;
-  live.health.notes.insert(live.health.notes.end(), closing.notes.begin(), closing.notes.end());
+  add_closing(live.health, a_health());
 
   const File file(write(script));
   const auto loaded = load(file.path());

@@ -86,16 +86,21 @@ TEST(Drain, GoesOverChunkBordersOfAllLanes) {
   for (const auto& each : consumer.order) ASSERT_EQ(each.record.ticks, next++);
 }
 
-// A consumer whose refresh() does something: what happens between the first count and the second.
+// A consumer that does something while a drain is at work: when it asks for new threads, or between
+// its first count and its second.
 class Meanwhile final : public KeepingConsumer {
  public:
-  void refresh() override {
-    if (const auto action = std::exchange(action_, nullptr)) action();
-  }
-  void then(std::function<void()> action) { action_ = std::move(action); }
+  void add_threads() override { act(at_birth_); }
+  void refresh() override { act(between_counts_); }
+  void at_birth(std::function<void()> action) { at_birth_ = std::move(action); }
+  void then(std::function<void()> action) { between_counts_ = std::move(action); }
 
  private:
-  std::function<void()> action_;
+  static void act(std::function<void()>& action) {
+    if (const auto now = std::exchange(action, nullptr)) now();
+  }
+  std::function<void()> at_birth_;
+  std::function<void()> between_counts_;
 };
 
 TEST(Drain, IndexesUpToTheSecondCountAndResolvesUpToTheFirst) {
@@ -164,21 +169,9 @@ TEST(Drain, LetsEndedThreadsGoOnceTheyAreRead) {
   EXPECT_EQ(consumer.keys.rbegin()->first, 1u);
 }
 
-// A consumer that is told of new threads when a drain asks.
-class Births final : public KeepingConsumer {
- public:
-  void add_threads() override {
-    if (const auto action = std::exchange(action_, nullptr)) action();
-  }
-  void then(std::function<void()> action) { action_ = std::move(action); }
-
- private:
-  std::function<void()> action_;
-};
-
 TEST(Drain, TellsWhatANewThreadDidInItsTime) {
   ChunkPool pool(8);
-  Births consumer;
+  Meanwhile consumer;
   Drain drain(consumer);
   const auto old = make_buffer(pool, 1);
   const auto fresh = make_buffer(pool, 2);
@@ -187,7 +180,7 @@ TEST(Drain, TellsWhatANewThreadDidInItsTime) {
   fresh->begin(op_begin(2));
   fresh->end(op_end(3));
   old->end(op_end(4));
-  consumer.then([&] { drain.add(fresh); });
+  consumer.at_birth([&] { drain.add(fresh); });
   EXPECT_EQ(drain.pump(), 4u);
   EXPECT_THAT(ticks_in_order(consumer), ElementsAre(1, 2, 3, 4));
 }
@@ -215,14 +208,14 @@ TEST(Drain, TellsNothingFromBeyondTheHorizon) {
 
 TEST(Drain, LetsAThreadGoNoSoonerThanOthersRecordsFromBeforeIt) {
   ChunkPool pool(2);
-  Births consumer;
+  Meanwhile consumer;
   Drain drain(consumer);
   const auto first = make_buffer(pool, 1);
   while (first->begin(op_begin(10))) first->end(op_end(11));
   const auto without_room = make_buffer(pool, 2);
   EXPECT_FALSE(without_room->begin(op_begin(20)));
   without_room->retire();
-  consumer.then([&] {
+  consumer.at_birth([&] {
     drain.add(first);
     drain.add(without_room);
   });

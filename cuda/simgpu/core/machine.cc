@@ -61,18 +61,22 @@ bool Machine::reached(std::uint64_t ns) {
   return ns <= clock_.now() && host_functions_.settled(ns);
 }
 
-Slot Machine::place(const Stream& stream, std::uint64_t duration_ns, Engine engine) {
+// Gives it its place in time, and tells of it.
+Slot Machine::run(const Stream& stream, Activity& activity, std::uint64_t duration_ns,
+                  Engine engine) {
   const std::uint64_t arrival_ns = clock_.now() + profile().launch_latency_ns;
-  return device(stream.device).timeline.enqueue(stream.queue, arrival_ns, duration_ns, engine);
+  activity.device = stream.device;
+  activity.stream_id = stream.id;
+  activity.slot =
+      device(stream.device).timeline.enqueue(stream.queue, arrival_ns, duration_ns, engine);
+  if (Observer* observer = observer_.load(std::memory_order_acquire))
+    observer->on_activity(activity);
+  return activity.slot;
 }
 
 Slot Machine::run_kernel(const Stream& stream, Activity kernel, std::uint64_t duration_ns) {
   kernel.kind = Activity::Kind::kKernel;
-  kernel.device = stream.device;
-  kernel.stream_id = stream.id;
-  kernel.slot = place(stream, duration_ns, Engine::kCompute);
-  if (Observer* observer = observer_.load(std::memory_order_acquire)) observer->on_activity(kernel);
-  return kernel.slot;
+  return run(stream, kernel, duration_ns, Engine::kCompute);
 }
 
 Slot Machine::run_copy(const Stream& stream, CopyPath path, std::uint64_t bytes,
@@ -82,28 +86,20 @@ Slot Machine::run_copy(const Stream& stream, CopyPath path, std::uint64_t bytes,
   if (path == CopyPath::kToHost) engine = Engine::kToHost;
   Activity copy;
   copy.kind = Activity::Kind::kCopy;
-  copy.device = stream.device;
-  copy.stream_id = stream.id;
   copy.correlation = correlation;
   copy.bytes = bytes;
   copy.path = path;
-  copy.slot = place(stream, copy_ns(profile(), path, bytes), engine);
-  if (Observer* observer = observer_.load(std::memory_order_acquire)) observer->on_activity(copy);
-  return copy.slot;
+  return run(stream, copy, copy_ns(profile(), path, bytes), engine);
 }
 
 Slot Machine::run_fill(const Stream& stream, int value, std::uint64_t bytes,
                        std::uint32_t correlation) {
   Activity fill;
   fill.kind = Activity::Kind::kFill;
-  fill.device = stream.device;
-  fill.stream_id = stream.id;
   fill.correlation = correlation;
   fill.bytes = bytes;
   fill.value = value;
-  fill.slot = place(stream, fill_ns(profile(), bytes), Engine::kCompute);
-  if (Observer* observer = observer_.load(std::memory_order_acquire)) observer->on_activity(fill);
-  return fill.slot;
+  return run(stream, fill, fill_ns(profile(), bytes), Engine::kCompute);
 }
 
 void Machine::add_kernel(const void* function, const char* name) {

@@ -104,7 +104,7 @@ class Machine {
   bool count_allocation() noexcept;
 
  private:
-  Slot place(const Stream& stream, std::uint64_t duration_ns, Engine engine);
+  Slot run(const Stream& stream, Activity& activity, std::uint64_t duration_ns, Engine engine);
 
   const Config config_;
   DeviceClock clock_;
