@@ -71,8 +71,14 @@ int run_tree(const TreeArguments& arguments) {
 void add_tree(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TreeArguments>();
   CLI::App* command = app.add_subcommand("tree", "The layer tree with forward and backward time");
+  // The error of an unknown name lists those that there are.
+  const auto list = [](const Error& error) {
+    return error.remedy.substr(error.remedy.find(':') + 2);
+  };
   command->footer(
-      "Examples:\n"
+      "Columns: " + list(parse_column("").error()) +
+      "\nSort keys: " + list(parse_sort_key("").error()) +
+      "\n\nExamples:\n"
       "  layertrace tree run.pftrace\n"
       "  layertrace tree run.pftrace --depth 2 --sort total\n"
       "  layertrace tree run.pftrace --start blocks.0 --columns type,forward,backward,self");
@@ -83,8 +89,7 @@ void add_tree(CLI::App& app, int& exit_code) {
   command->add_option("--depth", arguments->options.depth, "Levels below the start node")
       ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
   command->add_option("--start", arguments->options.start, "Path of the start node");
-  command->add_option("--sort", arguments->sort,
-                      "Order of siblings: definition, forward, backward, total, self, …");
+  command->add_option("--sort", arguments->sort, "Order of siblings, by a sort key");
   command->add_option("--width", arguments->options.width, "Fit into this many columns")
       ->check(CLI::Range(1, kMost, "POSITIVE"));
   command->add_option("--color", arguments->color, "auto, always or never")
@@ -106,7 +111,8 @@ void add_layers(CLI::App& app, int& exit_code) {
   command->footer(
       "Example:\n  layertrace layers run.pftrace --format json | jq '.health.attributed_share'");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
-  command->add_option("--format", arguments->format, "json")->check(CLI::IsMember({"json"}));
+  command->add_option("--format", arguments->format, "json, which is also the default")
+      ->check(CLI::IsMember({"json"}));
   command->callback([arguments, &exit_code] {
     const auto profile = load(arguments->file);
     exit_code = profile ? print(layers_json(*profile)) : fail(profile.error());
@@ -136,7 +142,8 @@ void add_view(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "A .pftrace")->required();
   command->add_flag("--offline", options->offline,
                     "Serve a local copy of the UI, without any network");
-  command->add_flag("!--no-browser", options->browser, "Only serve; open no browser");
+  command->add_flag_callback(
+      "--no-browser", [options] { options->browser = false; }, "Only serve; open no browser");
   command->add_option("--port", options->port, "Loopback port (the online UI reads from 9001 only)")
       ->check(CLI::Range(0, 65535));
   command->callback([options, &exit_code] { exit_code = view(*options, std::cout, std::cerr); });

@@ -20,14 +20,20 @@ int main() {
   Net model;
   torch::optim::SGD optimizer(model->parameters(), 0.1);
 
-  auto session = layertrace::Session::start(model, {.output = "quick_start.pftrace"});
+  auto session = layertrace::Session::start(
+      model, {.output = "quick_start.pftrace", .schedule = {.warmup = 2, .record = 8}});
   if (!session) {
     std::cerr << session.error().message() << '\n';
     return 1;
   }
   for (int step = 0; step < 10; ++step) {
-    auto loss = torch::nll_loss(model->forward(torch::randn({64, 784})).log_softmax(1),
-                                torch::randint(10, {64}));
+    torch::Tensor images, labels;
+    {
+      layertrace::Scope data("data");  // a region of your own
+      images = torch::randn({64, 784});
+      labels = torch::randint(10, {64});
+    }
+    auto loss = torch::cross_entropy_loss(model->forward(images), labels);
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();

@@ -73,6 +73,7 @@ struct ResidualNetImpl : nn::Module {
 TORCH_MODULE(ResidualNet);
 
 int main(int argc, char** argv) {
+  torch::set_num_threads(1);  // threads that wait for each other tell of the machine's other work
   const std::string output = argc > 1 ? argv[1] : "demo.pftrace";
   constexpr int kSteps = 6;
   constexpr int64_t kClasses = 10;

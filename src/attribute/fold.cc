@@ -343,7 +343,7 @@ Profile Fold::finish(std::uint64_t end_ns) {
     notes_.push_back(std::to_string(steps_without_mark_) +
                      " ends of steps were dropped: each such step is part of the one after it");
   }
-  note_models_not_entered(profile);
+  note_modules_not_entered(profile);
   for (std::size_t p = 0; p < kPhaseCount; ++p)
     profile.outside[p] = outside_[p].stats(step_count_, slots_);
   profile.steps = std::move(steps_);
@@ -389,20 +389,28 @@ void Fold::fill_layers(Profile& profile) const {
   }
 }
 
-// A model without a scope in its forward: its layers are right, but what it does between them is
-// nobody's. Its user should know that one line mends it.
-void Fold::note_models_not_entered(const Profile& profile) {
+// A module without a scope in its forward: its layers are right, but what it does between them is
+// nobody's, or that of the module around it. Its user should know that one line mends it.
+void Fold::note_modules_not_entered(const Profile& profile) {
   const Ledger& ledger = activities_.total != 0 ? activities_ : nodes_;
   const Cause cause = activities_.total != 0 ? Cause::kNoScope : Cause::kMadeOutside;
-  if (ledger.by_cause[static_cast<std::size_t>(cause)].count == 0) return;
+  const bool some_is_nobodys = ledger.by_cause[static_cast<std::size_t>(cause)].count != 0;
   for (const Layer& layer : profile.layers) {
-    const bool never_entered =
+    const bool is_container =
         layer.type == "Sequential" || layer.type == "ModuleList" || layer.type == "ModuleDict";
-    if (layer.parent >= 0 || !layer.registered || !layer.ran || layer.calls != 0 || never_entered)
-      continue;
-    notes_.push_back(layer.name +
-                     " itself was never entered, only layers of it; with layertrace::ModuleScope "
-                     "scope(this); in its forward, what it does between them is its own");
+    const bool children_were_called = std::any_of(
+        layer.children.begin(), layer.children.end(),
+        [&](int child) { return profile.layers[static_cast<std::size_t>(child)].calls != 0; });
+    if (is_container || !layer.registered || layer.calls != 0 || !children_were_called) continue;
+    if (layer.parent < 0 && !some_is_nobodys) continue;
+    const std::string name = layer.parent < 0 ? layer.name : layer.path + " (" + layer.type + ")";
+    const std::string whose = layer.parent < 0 ? "nobody's" : "that of the module around it";
+    notes_.push_back(name +
+                     " itself was never entered, only layers of it: what it does between "
+                     "them is " +
+                     whose +
+                     ". Put layertrace::ModuleScope scope(this); into its "
+                     "forward");
   }
 }
 

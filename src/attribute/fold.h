@@ -93,7 +93,7 @@ class Fold final : public SpanSink {
   PhaseSeries& series(LayerId layer, Phase phase);
   void fill_layers(Profile& profile) const;
   void note_rest(StepSums& rest);
-  void note_models_not_entered(const Profile& profile);
+  void note_modules_not_entered(const Profile& profile);
   void fill_health(Health& health) const;
   std::vector<Unattributed> causes(const Ledger& ledger) const;
 

@@ -35,7 +35,7 @@ std::string_view cause_text(Cause cause) noexcept {
     case Cause::kNoScope:
       return "ran outside any module and any known phase";
     case Cause::kThreadNoScope:
-      return "ran on a thread that never entered a module";
+      return "ran before its thread entered any module";
     case Cause::kMadeOutside:
       return "backward of operators outside any module";
     case Cause::kMadeBefore:

@@ -34,7 +34,7 @@ constexpr Track track_of(SpanKind kind) noexcept {
 enum class Cause : std::uint8_t {
   kNone,  // it has one, or it belongs to a phase of its own (loss, optimizer, data, communication)
   kNoScope,        // an operator outside any module and any known phase
-  kThreadNoScope,  // likewise, on a thread that never entered a module
+  kThreadNoScope,  // likewise, on a thread that had not entered a module yet
   kMadeOutside,    // a node that no module made
   kMadeBefore,     // a node made before the recording began
   kForgotten,      // a node whose forward call is too long ago to be remembered

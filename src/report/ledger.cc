@@ -147,9 +147,11 @@ std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
                       : "";
   std::string share = format_share(health.tracing_share);
   share = share[0] == '<' ? "less than " + share.substr(1) : "about " + share;
-  return fmt::format("Recording cost {} of the step: {} a scope{}; writer thread {} of CPU time.",
-                     share, format_time(health.scope_cost_ns, glyphs), op_cost,
-                     format_time(static_cast<double>(health.writer_cpu_ns), glyphs));
+  return fmt::format(
+      "Recording cost {} of the step in layertrace itself: {} a scope{}; writer thread {} of CPU "
+      "time.",
+      share, format_time(health.scope_cost_ns, glyphs), op_cost,
+      format_time(static_cast<double>(health.writer_cpu_ns), glyphs));
 }
 
 }  // namespace

@@ -144,6 +144,16 @@ TEST(ModelNotEntered, IsSaidWithWhatMendsIt) {
   EXPECT_NE(profile.health.notes[0].find("ModuleScope"), std::string::npos);
 }
 
+TEST(ModelNotEntered, IsSaidOfAModuleInsideToo) {
+  Script script({"", "block", "block.fc", "list", "list.0"}, "Net");
+  script.dictionary.layers[3].type = "ModuleList";
+  script.thread().on(0).enter(0, "").enter(1, "block.fc").leave(2).enter(3, "list.0").leave(4);
+  script.thread().leave(5).step(9, 0);
+  const Profile profile = fold(script);
+  ASSERT_EQ(profile.health.notes.size(), 1U);
+  EXPECT_TRUE(profile.health.notes[0].starts_with("block (Module) itself was never entered"));
+}
+
 TEST(ModelNotEntered, IsNotSaidWhereNothingIsMissing) {
   Script sequential({"", "a"});
   sequential.thread().on(0).op(0, 1, "copy_").enter(1, "a").leave(2).op(3, 4, "relu").step(9, 0);

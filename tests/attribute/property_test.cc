@@ -125,7 +125,8 @@ TEST_F(RandomPrograms, FoldIntoSoundProfiles) {
   for_each_seed([](const RandomProgram& program, unsigned /*seed*/) {
     const Profile profile = fold(program.script, program.end());
     ASSERT_FALSE(profile.steps.empty());
-    EXPECT_TRUE(profile.health.notes.empty());
+    for (const std::string& note : profile.health.notes)
+      EXPECT_NE(note.find("was never entered, only layers of it"), std::string::npos) << note;
     EXPECT_EQ(profile.health.nodes, program.nodes.size());
     EXPECT_EQ(profile.health.activities, program.activities.size());
     if (!program.has_one_thread()) return;
