@@ -403,14 +403,11 @@ void Fold::note_modules_not_entered(const Profile& profile) {
         [&](int child) { return profile.layers[static_cast<std::size_t>(child)].calls != 0; });
     if (is_container || !layer.registered || layer.calls != 0 || !children_were_called) continue;
     if (layer.parent < 0 && !some_is_nobodys) continue;
-    const std::string name = layer.parent < 0 ? layer.name : layer.path + " (" + layer.type + ")";
-    const std::string whose = layer.parent < 0 ? "nobody's" : "that of the module around it";
-    notes_.push_back(name +
-                     " itself was never entered, only layers of it: what it does between "
-                     "them is " +
-                     whose +
-                     ". Put layertrace::ModuleScope scope(this); into its "
-                     "forward");
+    std::string note = layer.parent < 0 ? layer.name : layer.path + " (" + layer.type + ")";
+    note += " itself was never entered, only layers of it: what it does between them is ";
+    note += layer.parent < 0 ? "nobody's" : "that of the module around it";
+    note += ". Put layertrace::ModuleScope scope(this); into its forward";
+    notes_.push_back(std::move(note));
   }
 }
 
