@@ -208,7 +208,7 @@ def test_a_hostile_file_name_is_opened_all_the_same(sample: Path, tmp_path: Path
 
 def test_what_is_no_trace_is_said_to_be_none(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pftrace"
-    garbage.write_bytes(b"\n" + bytes(range(256)) * 8)  # begins as a trace does
+    garbage.write_bytes(b"\x1f" + bytes(range(256)) * 8)  # begins as a compressed one does
     done = open_in_ui(garbage)
     assert done.returncode == 1
-    assert "the trace was not loaded" in done.stdout
+    assert "Cannot open this file" in done.stdout

@@ -93,11 +93,15 @@ def test_2_memory_cap(
     without a session. Not counted: pages of files, since layertrace's code is no recording. The
     bound is the promised cap + 10 %, and 1 MiB for what malloc keeps of the pages it was given.
     """
-    said = victim("memory", tmp_path / "run.pftrace", MEMORY_STEPS, CAP, *disk)
+    # A busy machine may keep the writer from following once, but not time after time.
+    for _ in range(5):
+        said = victim("memory", tmp_path / "run.pftrace", MEMORY_STEPS, CAP, *disk)
+        assert int(said["recorded"]) + int(said["dropped"]) == int(said["emitted"])
+        if disk or int(said["dropped"]) == 0:
+            break
     assert said["stop"] == "ok"
     assert int(said["emitted"]) > 2_000_000
-    if disk:  # where it works, a busy machine may still keep the writer from following
-        assert int(said["dropped"]) > 0
+    assert (int(said["dropped"]) > 0) == bool(disk)
     grown = (int(said["grown_kib"]) - grown_without_session_kib) * 1024
     assert grown <= CAP * 1.1 + MEBIBYTE, f"{grown / MEBIBYTE:.1f} MiB"
 
