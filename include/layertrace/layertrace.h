@@ -135,7 +135,8 @@ LAYERTRACE_API extern std::atomic<std::uint32_t> recording;
 // What a scope must know to be left; it goes in two registers.
 struct Entry {
   std::uint64_t place = 0;  // on its thread's stack; 0 for one that is not recorded
-  int exceptions = 0;       // in flight when it was entered
+  std::int64_t exceptions =
+      0;  // in flight when it was entered; as wide as a register, see entry_at()
 };
 LAYERTRACE_API Entry enter_module(const torch::nn::Module* module) noexcept;
 LAYERTRACE_API Entry enter_region(std::string_view name) noexcept;

@@ -17,7 +17,7 @@ namespace layertrace {
 // The module's layer as seen from what the thread has open.
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept;
 
-// Packed by hand: two halves that are stored apart and loaded as one make the processor wait.
+// Two whole words: halves that are stored apart and loaded as one make the processor wait.
 inline detail::Entry entry_at(ThreadState::Place place) noexcept {
   return {place.depth | std::uint64_t{place.window} << 32, std::uncaught_exceptions()};
 }

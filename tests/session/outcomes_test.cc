@@ -1,16 +1,21 @@
 // How sessions end: what the file says is what the program had, and trouble is told and survived.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <latch>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,6 +25,25 @@
 #include "perfetto/profile_text.h"
 #include "session/pipeline.h"
 #include "session/quiet_session.h"
+
+namespace {
+std::atomic<bool> writers_without_memory = false;
+
+bool is_writer() {
+  char name[16] = {};
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  return std::string_view(name) == "layertrace";
+}
+}  // namespace
+
+// The program's own: lets a test take the memory from under the writer thread alone.
+void* operator new(std::size_t bytes) {
+  if (writers_without_memory.load(std::memory_order_relaxed) && is_writer()) throw std::bad_alloc();
+  if (void* memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
 
 namespace layertrace {
 namespace {
@@ -184,6 +208,56 @@ TEST_F(Outcome, ADiskThatFillsUpLosesNothing) {
     ASSERT_TRUE(loaded) << loaded.error().message();
     EXPECT_EQ(profile_text(*loaded), profile_text(*profile));
   }
+}
+
+TEST_F(Outcome, ARelativeOutputIsWhereTheProgramStarted) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::create_directories(folder_ / "elsewhere");
+  std::filesystem::current_path(folder_);
+  auto session = start({.output = "run.pftrace"});
+  std::filesystem::current_path(folder_ / "elsewhere");
+  call_model();
+  if (session) expect_file_equals_profile(**session, file("run.pftrace"));
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(session) << session.error().message();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
+}
+
+// Memory that runs out ends the recording, not the program; what was written is kept and named.
+void expect_stop_without_memory(SessionState& session) {
+  const auto profile = session.stop();
+  ASSERT_FALSE(profile);
+  EXPECT_THAT(profile.error().message(), HasSubstr("the writer ran out of memory"));
+  EXPECT_THAT(profile.error().message(), HasSubstr(".part"));
+  const auto kept = session.profile();
+  ASSERT_FALSE(kept);
+  EXPECT_THAT(kept.error().message(), HasSubstr("could not be finished"));
+}
+
+TEST_F(Outcome, NoMemoryAtTheStopIsAnError) {
+  auto session = start({.output = file("run.pftrace")});
+  ASSERT_TRUE(session);
+  call_model();
+  test::QuietHooks::no_memory_for_notes = true;
+  expect_stop_without_memory(**session);
+  test::QuietHooks::no_memory_for_notes = false;
+}
+
+TEST_F(Outcome, NoMemoryForTheWriterIsAnErrorAtTheStop) {
+  auto session = start({.output = file("run.pftrace")});
+  ASSERT_TRUE(session);
+  writers_without_memory = true;
+  std::uint64_t sequence = 0;
+  for (int i = 0; i < 2'000 && detail::recording.load() != 0; ++i) {
+    train_step(&sequence);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(detail::recording.load(), 0U) << "the recording goes on without its writer";
+  writers_without_memory = false;
+  expect_stop_without_memory(**session);
+  auto next = start();
+  ASSERT_TRUE(next) << next.error().message();
+  ASSERT_TRUE((*next)->stop());
 }
 
 TEST_F(Outcome, ANameThatIsTakenMeanwhileIsAnError) {

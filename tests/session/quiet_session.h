@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +28,11 @@ class QuietHooks final : public CaptureHooks {
   std::uint64_t (*thread_key() const)() override { return &key; }
   double measure_op_cost() override { return 100; }
   std::string framework_version() const override { return "none"; }
-  std::vector<std::string> notes() const override { return {}; }
+  std::vector<std::string> notes() const override {
+    if (no_memory_for_notes) throw std::bad_alloc();
+    return {};
+  }
+  static inline bool no_memory_for_notes = false;
 
  private:
   int* on_;

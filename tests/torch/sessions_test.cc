@@ -98,6 +98,9 @@ TEST(Sessions, RootsThatCannotBeRecorded) {
   EXPECT_THAT(message(Session::start(Models{{"a", net.get()}, {"a", net.get()}})),
               HasSubstr("two models are called 'a'"));
   EXPECT_THAT(message(Session::start(Models{{"a", nullptr}})), HasSubstr("'a' is null"));
+  EXPECT_THAT(message(Session::start(Models{{"a.b", net.get()}})), HasSubstr("'a.b' has a dot"));
+  EXPECT_THAT(message(Session::start(std::shared_ptr<NetImpl>())), HasSubstr("the model is null"));
+  EXPECT_THAT(message(Session::start(Net(nullptr))), HasSubstr("the model is null"));
 }
 
 // ---- Modules that come and go ----
