@@ -18,6 +18,7 @@
 #include <layertrace/trace.h>
 
 #include "info.h"
+#include "simgpu.h"
 #include "view.h"
 
 namespace layertrace::tools {
@@ -130,6 +131,47 @@ void add_info(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_simgpu(CLI::App& app, int& exit_code) {
+  struct Arguments {
+    SimgpuOptions options;
+    bool list = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "simgpu", "Runs a CUDA program on a simulated GPU: for attribution, tools and CI");
+  command->footer(
+      "Nothing is computed: kernels take the time that a rough model gives them and leave zeros.\n"
+      "What runs on it says nothing about how fast a program is on a real GPU.\n\n"
+      "Examples:\n"
+      "  layertrace simgpu -- python train.py\n"
+      "  layertrace simgpu --profile laptop --devices 2 -- ./trainer\n"
+      "  layertrace simgpu --clock virtual --faults drop_records=5 -- ./trainer\n"
+      "  layertrace simgpu --list");
+  const auto setting = [&](const char* option, const char* name, const char* help) {
+    command->add_option_function<std::string>(
+        option,
+        [arguments, name](const std::string& value) { arguments->options.settings[name] = value; },
+        help);
+  };
+  setting("--profile", "SIMGPU_PROFILE", "The kind of device, h100 unless given");
+  setting("--devices", "SIMGPU_DEVICES", "How many, 1 unless given");
+  setting("--memory", "SIMGPU_MEMORY", "Memory of each: bytes, or a number with M or G");
+  setting("--clock", "SIMGPU_CLOCK", "real, or virtual: exactly repeatable, and nothing waits");
+  setting("--faults", "SIMGPU_FAULTS", "What shall go wrong, by name, separated by commas");
+  command->add_flag("--list", arguments->list, "Lists the devices and the faults that there are");
+  command->add_option("program", arguments->options.program, "The program and its arguments");
+  command->callback([arguments, &exit_code] {
+    if (arguments->list) {
+      exit_code = print(describe_simgpu());
+    } else if (arguments->options.program.empty()) {
+      exit_code = fail({"cannot simulate a GPU", "no program was given",
+                        "Name it behind `--`: layertrace simgpu -- python train.py"});
+    } else {
+      exit_code = run_simgpu(arguments->options);
+    }
+  });
+}
+
 void add_view(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ViewOptions>();
   CLI::App* command = app.add_subcommand("view", "Opens a trace in Perfetto UI");
@@ -180,6 +222,7 @@ int run(int argc, char** argv) {
   add_layers(app, exit_code);
   add_info(app, exit_code);
   add_view(app, exit_code);
+  add_simgpu(app, exit_code);
   const std::string version =
       fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion);
   app.set_version_flag("--version", version);

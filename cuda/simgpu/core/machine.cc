@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <unordered_map>
 #include <utility>
 
 namespace simgpu {
@@ -25,18 +26,12 @@ Config config_or_exit() {
 
 }  // namespace
 
-Device::Device(int device_number)
-    : legacy_stream{.device = device_number,
-                    .queue = Timeline::kLegacyStream,
-                    .id = kLegacyStreamId,
-                    .priority = 0,
-                    .flags = 0},
-      per_thread_stream{.device = device_number,
-                        .queue = timeline.add_stream(/*blocking=*/true),
-                        .id = kPerThreadStreamId,
-                        .priority = 0,
-                        .flags = 0},
-      number(device_number) {}
+Device::Device(int device_number) : number(device_number) {
+  legacy_stream.device = per_thread_stream.device = device_number;
+  legacy_stream.id = kLegacyStreamId;
+  per_thread_stream.id = kPerThreadStreamId;
+  per_thread_stream.queue = timeline.add_stream(/*blocking=*/true);
+}
 
 Machine& Machine::instance() {
   // Never destroyed: a program may call into the runtime while it exits.
@@ -61,56 +56,172 @@ bool Machine::reached(std::uint64_t ns) {
   return ns <= clock_.now() && host_functions_.settled(ns);
 }
 
-// Gives it its place in time, and tells of it.
-Slot Machine::run(const Stream& stream, Activity& activity, std::uint64_t duration_ns,
-                  Engine engine) {
+Task Machine::kernel(const char* name, KernelShape shape) const {
+  Task task;
+  task.activity.kind = Activity::Kind::kKernel;
+  task.activity.name = name;
+  task.duration_ns = kernel_ns(profile(), name, shape);
+  return task;
+}
+
+Task Machine::copy(CopyPath path, std::uint64_t bytes) const {
+  Task task;
+  task.activity.kind = Activity::Kind::kCopy;
+  task.activity.bytes = bytes;
+  task.activity.path = path;
+  task.duration_ns = copy_ns(profile(), path, bytes);
+  task.engine = Engine::kWithin;
+  if (path == CopyPath::kToDevice) task.engine = Engine::kToDevice;
+  if (path == CopyPath::kToHost) task.engine = Engine::kToHost;
+  return task;
+}
+
+Task Machine::fill(int value, std::uint64_t bytes) const {
+  Task task;
+  task.activity.kind = Activity::Kind::kFill;
+  task.activity.bytes = bytes;
+  task.activity.value = value;
+  task.duration_ns = fill_ns(profile(), bytes);
+  return task;
+}
+
+Slot Machine::run(const Stream& stream, const Task& task, std::uint32_t correlation) {
   const std::uint64_t arrival_ns = clock_.now() + profile().launch_latency_ns;
-  activity.device = stream.device;
-  activity.stream_id = stream.id;
-  activity.slot =
-      device(stream.device).timeline.enqueue(stream.queue, arrival_ns, duration_ns, engine);
-  if (Observer* observer = observer_.load(std::memory_order_acquire))
-    observer->on_activity(activity);
-  return activity.slot;
+  const Slot slot = device(stream.device)
+                        .timeline.enqueue(stream.queue, arrival_ns, task.duration_ns, task.engine);
+  if (Observer* told = observer()) {
+    Activity activity = task.activity;
+    activity.device = stream.device;
+    activity.stream_id = stream.id;
+    activity.priority = stream.priority;
+    activity.correlation = correlation;
+    activity.slot = slot;
+    told->on_activity(activity);
+  }
+  return slot;
 }
 
-Slot Machine::run_kernel(const Stream& stream, Activity kernel, std::uint64_t duration_ns) {
-  kernel.kind = Activity::Kind::kKernel;
-  return run(stream, kernel, duration_ns, Engine::kCompute);
+Slot Machine::run(const Stream& stream, GraphExec& exec, std::uint32_t correlation) {
+  std::vector<Timeline::Entry> entries;
+  entries.reserve(exec.plan.size());
+  for (const PlannedNode& planned : exec.plan) {
+    const Task* task = planned.node != nullptr ? &planned.node->task : nullptr;
+    entries.push_back({.duration_ns = task != nullptr ? task->duration_ns : 0,
+                       .engine = task != nullptr ? task->engine : Engine::kCompute,
+                       .after = planned.after,
+                       .slot = {}});
+  }
+  const std::uint64_t arrival_ns = clock_.now() + profile().launch_latency_ns;
+  const Slot whole = device(stream.device).timeline.enqueue(stream.queue, arrival_ns, entries);
+  Observer* told = observer();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    Node* node = exec.plan[i].node;
+    if (node == nullptr) continue;
+    const Slot slot = entries[i].slot;
+    if (node->kind == Node::Kind::kRecordEvent) {
+      node->event->time_ns.store(slot.end_ns);
+    } else if (node->kind == Node::Kind::kHost) {
+      host_functions_.add(slot.start_ns, node->effect);
+      continue;
+    }
+    if (node->effect) node->effect();
+    const bool is_activity = node->kind == Node::Kind::kKernel || node->kind == Node::Kind::kCopy ||
+                             node->kind == Node::Kind::kFill;
+    if (told == nullptr || !is_activity) continue;
+    Activity activity = node->task.activity;
+    activity.device = stream.device;
+    activity.stream_id = stream.id;
+    activity.priority = stream.priority;
+    activity.correlation = correlation;
+    activity.slot = slot;
+    activity.graph = exec.id;
+    activity.node = node->id;
+    told->on_activity(activity);
+  }
+  if (told != nullptr) told->on_graph_run({stream.device, stream.id, correlation, exec.id, whole});
+  return whole;
 }
 
-Slot Machine::run_copy(const Stream& stream, CopyPath path, std::uint64_t bytes,
-                       std::uint32_t correlation) {
-  Engine engine = Engine::kWithin;
-  if (path == CopyPath::kToDevice) engine = Engine::kToDevice;
-  if (path == CopyPath::kToHost) engine = Engine::kToHost;
-  Activity copy;
-  copy.kind = Activity::Kind::kCopy;
-  copy.correlation = correlation;
-  copy.bytes = bytes;
-  copy.path = path;
-  return run(stream, copy, copy_ns(profile(), path, bytes), engine);
+Node& Machine::add_node(Graph& graph, std::unique_ptr<Node> node) {
+  using Kind = ResourceChange::Kind;
+  Node& added = *graph.nodes.emplace_back(std::move(node));
+  added.id = new_node_id();
+  tell({.kind = Kind::kNodeCreated, .graph = &graph, .node = &added});
+  for (const Node* each : added.after)
+    tell({.kind = Kind::kDependencyCreated, .graph = &graph, .node = &added, .dependency = each});
+  return added;
 }
 
-Slot Machine::run_fill(const Stream& stream, int value, std::uint64_t bytes,
-                       std::uint32_t correlation) {
-  Activity fill;
-  fill.kind = Activity::Kind::kFill;
-  fill.correlation = correlation;
-  fill.bytes = bytes;
-  fill.value = value;
-  return run(stream, fill, fill_ns(profile(), bytes), Engine::kCompute);
+std::unique_ptr<Graph> Machine::clone(const Graph& graph, int device_number) {
+  using Kind = ResourceChange::Kind;
+  auto copy = std::make_unique<Graph>();
+  copy->id = new_graph_id();
+  tell({.kind = Kind::kGraphCloned,
+        .device = device_number,
+        .graph = copy.get(),
+        .original_graph = &graph});
+  std::unordered_map<const Node*, Node*> copies;
+  for (const auto& original : graph.nodes) {
+    auto node = std::make_unique<Node>();
+    node->kind = original->kind;
+    node->id = new_node_id();
+    node->task = original->task;
+    node->effect = original->effect;
+    node->event = original->event;
+    node->chosen = original->chosen;
+    for (const auto& body : original->bodies) node->bodies.push_back(clone(*body, device_number));
+    copies[original.get()] = node.get();
+    tell({.kind = Kind::kNodeCloned,
+          .device = device_number,
+          .graph = copy.get(),
+          .original_graph = &graph,
+          .node = node.get(),
+          .original_node = original.get()});
+    copy->nodes.push_back(std::move(node));
+  }
+  for (const auto& original : graph.nodes) {
+    for (const Node* each : original->after) copies[original.get()]->after.push_back(copies[each]);
+  }
+  for (UserObject* object : graph.user_objects) {
+    object->retain(1);
+    copy->user_objects.push_back(object);
+  }
+  return copy;
+}
+
+std::unique_ptr<GraphExec> Machine::instantiate(const Graph& graph, int device_number) {
+  using Kind = ResourceChange::Kind;
+  auto exec = std::make_unique<GraphExec>();
+  exec->id = new_graph_id();
+  exec->device = device_number;
+  tell({.kind = Kind::kExecStarts, .device = device_number, .graph = &graph, .exec = exec.get()});
+  exec->graph = clone(graph, device_number);
+  exec->plan = plan_of(*exec->graph);
+  if (exec->plan.empty()) return nullptr;
+  tell({.kind = Kind::kExecCreated, .device = device_number, .graph = &graph, .exec = exec.get()});
+  return exec;
+}
+
+void Machine::create_context(int device_number) {
+  if (device(device_number).has_context.exchange(true)) return;
+  tell({.kind = ResourceChange::Kind::kContextCreated, .device = device_number});
 }
 
 void Machine::add_kernel(const void* function, const char* name) {
+  const char* kept = intern(name);
   const std::lock_guard lock(kernels_mutex_);
-  kernels_.insert_or_assign(function, name);
+  kernels_.insert_or_assign(function, kept);
 }
 
 const char* Machine::kernel_name(const void* function) const {
-  const std::lock_guard lock(kernels_mutex_);
+  const std::shared_lock lock(kernels_mutex_);
   const auto found = kernels_.find(function);
-  return found == kernels_.end() ? nullptr : found->second.c_str();
+  return found == kernels_.end() ? nullptr : found->second;
+}
+
+const char* Machine::intern(std::string_view name) {
+  const std::lock_guard lock(kernels_mutex_);
+  return names_.emplace(name).first->c_str();
 }
 
 bool Machine::count_launch() noexcept {

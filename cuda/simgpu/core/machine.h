@@ -6,52 +6,44 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/config.h"
 #include "core/cost_model.h"
 #include "core/device_clock.h"
+#include "core/graph.h"
 #include "core/host_functions.h"
 #include "core/memory.h"
+#include "core/observer.h"
 #include "core/timeline.h"
 
 namespace simgpu {
 
-// A stream as the program knows it. It outlives its destruction by the program for as long as work
-// refers to it.
+struct Capture;
+
+// A stream as the program knows it.
 struct Stream {
   int device = 0;
   Timeline::StreamId queue = Timeline::kLegacyStream;
   std::uint32_t id = 0;  // as records tell it
   int priority = 0;
   unsigned flags = 0;
+  std::atomic<Capture*> capture{nullptr};  // what goes into it is kept for a graph
 };
 
-// Something that ran on a device.
-struct Activity {
-  enum class Kind : std::uint8_t { kKernel, kCopy, kFill };
-  Kind kind = Kind::kKernel;
+struct Event {
   int device = 0;
-  std::uint32_t stream_id = 0;
-  std::uint32_t correlation = 0;
-  Slot slot;
-  const char* name = "";  // of a kernel; lives as long as the process
-  std::uint32_t grid[3] = {1, 1, 1};
-  std::uint32_t block[3] = {1, 1, 1};
-  std::uint32_t shared_bytes = 0;
-  std::uint64_t bytes = 0;  // of a copy or a fill
-  CopyPath path = CopyPath::kWithin;
-  int value = 0;  // of a fill
-};
-
-// Is told of everything, on the thread that calls. CUPTI's stand-in is one.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  virtual void on_activity(const Activity& activity) = 0;
+  unsigned flags = 0;
+  std::uint32_t id = 0;
+  std::atomic<std::uint64_t> time_ns{0};  // when it happens; 0: never recorded
+  // Recorded while its stream was captured: the capture, and what came before it.
+  std::uint64_t capture_id = 0;
+  std::vector<Node*> captured;
 };
 
 class Device {
@@ -61,6 +53,7 @@ class Device {
   Stream legacy_stream;      // the default stream of programs that say nothing
   Stream per_thread_stream;  // the default stream of those that ask for one of their own
   const int number;
+  std::atomic<bool> has_context{false};
 };
 
 class Machine {
@@ -84,18 +77,44 @@ class Machine {
   std::uint32_t new_stream_id() noexcept { return next_stream_id_.fetch_add(1); }
   std::uint32_t new_correlation() noexcept { return next_correlation_.fetch_add(1); }
 
-  // What runs: it gets its place in time, and the observer is told.
-  Slot run_kernel(const Stream& stream, Activity kernel, std::uint64_t duration_ns);
-  Slot run_copy(const Stream& stream, CopyPath path, std::uint64_t bytes,
-                std::uint32_t correlation);
-  Slot run_fill(const Stream& stream, int value, std::uint64_t bytes, std::uint32_t correlation);
+  std::uint32_t new_event_id() noexcept { return next_event_id_.fetch_add(1); }
+  std::uint32_t new_graph_id() noexcept { return next_graph_id_.fetch_add(1); }
+  std::uint64_t new_node_id() noexcept { return next_node_id_.fetch_add(1); }
+
+  // What can be put into a stream, with what it costs there.
+  Task kernel(const char* name, KernelShape shape) const;
+  Task copy(CopyPath path, std::uint64_t bytes) const;
+  Task fill(int value, std::uint64_t bytes) const;
+
+  // Runs a task: it gets its place in time, and the observer is told.
+  Slot run(const Stream& stream, const Task& task, std::uint32_t correlation);
+  // Likewise for all of a graph, whose nodes wait for each other and the first for the stream.
+  Slot run(const Stream& stream, GraphExec& exec, std::uint32_t correlation);
+
+  // Adds a node to a graph, and makes what can be launched from one. nullptr: its nodes wait for
+  // each other.
+  Node& add_node(Graph& graph, std::unique_ptr<Node> node);
+  std::unique_ptr<Graph> clone(const Graph& graph, int device);
+  std::unique_ptr<GraphExec> instantiate(const Graph& graph, int device);
 
   // Kernels' names, by the address that a program launches them with.
   void add_kernel(const void* function, const char* name);
   const char* kernel_name(const void* function) const;
+  // The same text, for as long as the process lives.
+  const char* intern(std::string_view name);
+
+  // The device is used: its context is there from the first time on.
+  void enter_context(int device_number) {
+    if (!device(device_number).has_context.load(std::memory_order_relaxed)) [[unlikely]]
+      create_context(device_number);
+  }
 
   // At most one; nullptr for none.
   void set_observer(Observer* observer) noexcept { observer_.store(observer); }
+  Observer* observer() const noexcept { return observer_.load(std::memory_order_acquire); }
+  void tell(const ResourceChange& change) const {
+    if (Observer* told = observer()) told->on_resource(change);
+  }
 
   // The device was lost (a fault that was asked for): nothing works from then on.
   bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
@@ -104,7 +123,7 @@ class Machine {
   bool count_allocation() noexcept;
 
  private:
-  Slot run(const Stream& stream, Activity& activity, std::uint64_t duration_ns, Engine engine);
+  void create_context(int device_number);
 
   const Config config_;
   DeviceClock clock_;
@@ -113,9 +132,13 @@ class Machine {
   std::vector<std::unique_ptr<Device>> devices_;
   std::atomic<std::uint32_t> next_stream_id_{16};
   std::atomic<std::uint32_t> next_correlation_{1};
+  std::atomic<std::uint32_t> next_event_id_{1};
+  std::atomic<std::uint32_t> next_graph_id_{1};
+  std::atomic<std::uint64_t> next_node_id_{1};
   std::atomic<Observer*> observer_{nullptr};
-  mutable std::mutex kernels_mutex_;
-  std::unordered_map<const void*, std::string> kernels_;
+  mutable std::shared_mutex kernels_mutex_;
+  std::unordered_map<const void*, const char*> kernels_;
+  std::unordered_set<std::string> names_;
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<bool> lost_{false};

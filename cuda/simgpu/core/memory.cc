@@ -52,13 +52,13 @@ bool Memory::free(void* address) {
   return true;
 }
 
-bool Memory::add_registered(void* address, std::size_t bytes, int device) {
+bool Memory::add_registered(void* address, std::size_t bytes, int device, MemoryKind kind) {
   const std::unique_lock lock(mutex_);
   if (around(address) != allocations_.end()) return false;
   allocations_[reinterpret_cast<std::uintptr_t>(address)] = {
       .base = static_cast<std::byte*>(address),
       .bytes = bytes,
-      .kind = MemoryKind::kHost,
+      .kind = kind,
       .device = device,
       .registered = true};
   return true;
@@ -70,6 +70,19 @@ bool Memory::remove_registered(void* address) {
   if (found == allocations_.end() || !found->second.registered) return false;
   allocations_.erase(found);
   return true;
+}
+
+bool Memory::take(int device, std::size_t bytes) {
+  const std::unique_lock lock(mutex_);
+  std::uint64_t& used = used_bytes_[static_cast<std::size_t>(device)];
+  if (bytes > bytes_per_device_ - used) return false;
+  used += bytes;
+  return true;
+}
+
+void Memory::give(int device, std::size_t bytes) {
+  const std::unique_lock lock(mutex_);
+  used_bytes_[static_cast<std::size_t>(device)] -= bytes;
 }
 
 Memory::Map::const_iterator Memory::around(const void* address) const {

@@ -37,8 +37,13 @@ class Memory {
   bool free(void* address);
 
   // Makes memory of the program known, and forgets it again.
-  bool add_registered(void* address, std::size_t bytes, int device);
+  bool add_registered(void* address, std::size_t bytes, int device,
+                      MemoryKind kind = MemoryKind::kHost);
   bool remove_registered(void* address);
+
+  // Takes from a device's memory, and gives back, what has no address yet. False: too much.
+  bool take(int device, std::size_t bytes);
+  void give(int device, std::size_t bytes);
 
   // The allocation around an address.
   std::optional<Allocation> find(const void* address) const;

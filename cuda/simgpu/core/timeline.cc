@@ -36,17 +36,38 @@ std::uint64_t Timeline::ready_at(StreamId stream) const {
   return ready_ns;
 }
 
-Slot Timeline::enqueue(StreamId stream, std::uint64_t arrival_ns, std::uint64_t duration_ns,
-                       Engine engine) {
-  const std::lock_guard lock(mutex_);
-  Slot slot;
-  slot.start_ns = std::max(arrival_ns, ready_at(stream));
+Slot Timeline::place(std::uint64_t earliest_ns, std::uint64_t duration_ns, Engine engine) {
+  Slot slot{earliest_ns, 0};
   std::uint64_t& engine_tail_ns = engine_tail_ns_[static_cast<std::size_t>(engine)];
   if (engine != Engine::kCompute) slot.start_ns = std::max(slot.start_ns, engine_tail_ns);
   slot.end_ns = slot.start_ns + duration_ns;
   engine_tail_ns = std::max(engine_tail_ns, slot.end_ns);
+  return slot;
+}
+
+Slot Timeline::enqueue(StreamId stream, std::uint64_t arrival_ns, std::uint64_t duration_ns,
+                       Engine engine) {
+  const std::lock_guard lock(mutex_);
+  const Slot slot = place(std::max(arrival_ns, ready_at(stream)), duration_ns, engine);
   streams_[stream].tail_ns = slot.end_ns;
   return slot;
+}
+
+Slot Timeline::enqueue(StreamId stream, std::uint64_t arrival_ns, std::span<Entry> entries) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t begin_ns = std::max(arrival_ns, ready_at(stream));
+  Slot whole{begin_ns, begin_ns};
+  for (Entry& entry : entries) {
+    std::uint64_t earliest_ns = begin_ns;
+    for (const std::size_t each : entry.after)
+      earliest_ns = std::max(earliest_ns, entries[each].slot.end_ns);
+    // What takes no time needs no engine.
+    entry.slot = entry.duration_ns != 0 ? place(earliest_ns, entry.duration_ns, entry.engine)
+                                        : Slot{earliest_ns, earliest_ns};
+    whole.end_ns = std::max(whole.end_ns, entry.slot.end_ns);
+  }
+  streams_[stream].tail_ns = whole.end_ns;
+  return whole;
 }
 
 void Timeline::wait(StreamId stream, std::uint64_t until_ns) {

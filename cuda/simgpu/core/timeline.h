@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace simgpu {
@@ -37,6 +38,16 @@ class Timeline {
   Slot enqueue(StreamId stream, std::uint64_t arrival_ns, std::uint64_t duration_ns,
                Engine engine = Engine::kCompute);
 
+  // Puts in many that wait for some of those before them, the first for the stream, which goes on
+  // when all have ended. Gives the slot of the whole.
+  struct Entry {
+    std::uint64_t duration_ns = 0;
+    Engine engine = Engine::kCompute;
+    std::span<const std::size_t> after;
+    Slot slot;  // filled in
+  };
+  Slot enqueue(StreamId stream, std::uint64_t arrival_ns, std::span<Entry> entries);
+
   // The next in the stream starts no sooner than that.
   void wait(StreamId stream, std::uint64_t until_ns);
 
@@ -54,6 +65,7 @@ class Timeline {
     std::uint64_t tail_ns = 0;
   };
   std::uint64_t ready_at(StreamId stream) const;
+  Slot place(std::uint64_t earliest_ns, std::uint64_t duration_ns, Engine engine);
 
   mutable std::mutex mutex_;
   std::vector<Stream> streams_{{.used = true, .blocking = false, .tail_ns = 0}};

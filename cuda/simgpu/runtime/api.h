@@ -1,8 +1,12 @@
-// What every function of the runtime's face has in common: the thread's device and last error, and
-// what a handle stands for.
+// What every function of the runtime's face has in common: the thread's device and last error, what
+// a handle stands for, and that CUPTI is told of the call.
 #pragma once
 
 #include <cuda_runtime_api.h>
+
+// CUPTI's numbers of the functions, and how it lays out their parameters.
+#include <cupti_runtime_cbid.h>
+#include <generated_cuda_runtime_api_meta.h>
 
 #include <cstdint>
 
@@ -10,36 +14,46 @@
 
 // The program's side: everything else in the library is hidden.
 #define SIMGPU_API extern "C" __attribute__((visibility("default")))
+// What the driver's face shares with the runtime's.
+#define SIMGPU_SHARED __attribute__((visibility("default")))
 
 namespace simgpu {
-
-struct Event {
-  int device = 0;
-  unsigned flags = 0;
-  std::atomic<std::uint64_t> time_ns{0};  // when it happens; 0: never recorded
-};
 
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
+  cudaError_t result = cudaSuccess;  // of the call that runs
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+  ApiCall* call = nullptr;  // the one that runs, if the observer was told of it
+  unsigned depth = 0;       // of calls: those that the runtime makes itself are not the program's
+  std::uint32_t correlation = 0;
 };
-ThreadState& this_thread() noexcept;
+SIMGPU_SHARED ThreadState& this_thread() noexcept;
 
 inline Machine& machine() { return Machine::instance(); }
 
 // Sets the thread's last error, as every function that fails does, and gives it back.
-cudaError_t failed(cudaError_t error) noexcept;
+SIMGPU_SHARED cudaError_t failed(cudaError_t error) noexcept;
+// For an answer that is none of the errors that are remembered.
+cudaError_t answered(cudaError_t answer) noexcept;
 
-// One call of the program into the runtime.
-class Call {
+// One call of the program into the runtime, or the driver.
+class SIMGPU_SHARED Call {
  public:
-  Call();
+  Call(Api api, std::uint32_t id, const char* function, const void* parameters,
+       const char* kernel = nullptr);
+  ~Call();
+  Call(const Call&) = delete;  // it stands for a stretch of one thread's time
+  Call& operator=(const Call&) = delete;
+
   // cudaSuccess, or why nothing works on this machine: no device, or it was lost.
   cudaError_t usable() const noexcept { return usable_; }
-  std::uint32_t correlation() const noexcept { return correlation_; }
+  std::uint32_t correlation() const noexcept { return this_thread().correlation; }
+  std::uint64_t entered_ns() const noexcept { return call_.entered_ns; }
 
  private:
-  std::uint32_t correlation_;
+  ApiCall call_;
+  Observer* observer_ = nullptr;
   cudaError_t usable_ = cudaSuccess;
 };
 
@@ -47,13 +61,28 @@ inline Device& current_device() { return machine().device(this_thread().device);
 inline bool is_device(int number) { return number >= 0 && number < machine().device_count(); }
 
 // The stream behind a handle: the two default streams are the current device's.
-Stream& stream_of(cudaStream_t handle);
+SIMGPU_SHARED Stream& stream_of(cudaStream_t handle);
 inline Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
+inline Timeline& timeline_of(const Stream& stream) {
+  return machine().device(stream.device).timeline;
+}
+
+// Waits until it is that time, and tells what was waited for.
+void synchronize(const Call& call, Synchronization what, std::uint64_t until_ns);
 
 }  // namespace simgpu
 
-// The beginning of most functions. NOLINTBEGIN(bugprone-macro-parentheses): it declares a name
-#define SIMGPU_CALL(call)    \
-  const ::simgpu::Call call; \
+// The beginning of most functions: CUPTI's name of the function, and its parameters.
+// NOLINTBEGIN(bugprone-macro-parentheses): they declare names
+#define SIMGPU_LAUNCH(call, kernel, name, ...)                                            \
+  const name##_params call##_parameters{__VA_ARGS__};                                     \
+  const ::simgpu::Call call(::simgpu::Api::kRuntime, CUPTI_RUNTIME_TRACE_CBID_##name,     \
+                            static_cast<const char*>(#name), &call##_parameters, kernel); \
+  if (call.usable() != cudaSuccess) return ::simgpu::failed(call.usable())
+#define SIMGPU_CALL(call, name, ...) SIMGPU_LAUNCH(call, nullptr, name, __VA_ARGS__)
+// Of functions without any.
+#define SIMGPU_PLAIN_CALL(call, name)                                                 \
+  const ::simgpu::Call call(::simgpu::Api::kRuntime, CUPTI_RUNTIME_TRACE_CBID_##name, \
+                            static_cast<const char*>(#name), nullptr);                \
   if (call.usable() != cudaSuccess) return ::simgpu::failed(call.usable())
 // NOLINTEND(bugprone-macro-parentheses)

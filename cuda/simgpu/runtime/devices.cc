@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/api.h"
+#include "runtime/capture.h"
 
 using simgpu::Call;
 using simgpu::failed;
@@ -85,14 +86,14 @@ SIMGPU_API cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 SIMGPU_API cudaError_t cudaGetDevice(int* device) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaGetDevice_v3020, device);
   if (device == nullptr) return failed(cudaErrorInvalidValue);
   *device = simgpu::this_thread().device;
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaSetDevice(int device) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaSetDevice_v3020, device);
   if (!is_device(device)) return failed(cudaErrorInvalidDevice);
   simgpu::this_thread().device = device;
   return cudaSuccess;
@@ -111,7 +112,7 @@ SIMGPU_API cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 SIMGPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaGetDeviceProperties_v12000, prop, device);
   if (prop == nullptr) return failed(cudaErrorInvalidValue);
   if (!is_device(device)) return failed(cudaErrorInvalidDevice);
   describe(*prop, device);
@@ -119,7 +120,7 @@ SIMGPU_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* prop, int device)
 }
 
 SIMGPU_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaDeviceGetAttribute_v5000, value, attribute, device);
   if (value == nullptr) return failed(cudaErrorInvalidValue);
   if (!is_device(device)) return failed(cudaErrorInvalidDevice);
   const simgpu::DeviceProfile& profile = machine().profile();
@@ -225,7 +226,7 @@ SIMGPU_API cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribu
 }
 
 SIMGPU_API cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaDeviceGetPCIBusId_v4010, id, length, device);
   if (id == nullptr || length <= 0) return failed(cudaErrorInvalidValue);
   if (!is_device(device)) return failed(cudaErrorInvalidDevice);
   std::snprintf(id, static_cast<std::size_t>(length), "0000:%02x:00.0", kPciBus + device);
@@ -233,7 +234,7 @@ SIMGPU_API cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
 }
 
 SIMGPU_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaDeviceCanAccessPeer_v4000, can, device, peer);
   if (can == nullptr) return failed(cudaErrorInvalidValue);
   if (!is_device(device) || !is_device(peer)) return failed(cudaErrorInvalidDevice);
   *can = device != peer ? 1 : 0;
@@ -241,7 +242,7 @@ SIMGPU_API cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 
 SIMGPU_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaDeviceEnablePeerAccess_v4000, peer, flags);
   if (flags != 0) return failed(cudaErrorInvalidValue);
   if (!is_device(peer) || peer == simgpu::this_thread().device)
     return failed(cudaErrorInvalidDevice);
@@ -253,7 +254,11 @@ SIMGPU_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 }
 
 SIMGPU_API cudaError_t cudaDeviceSynchronize() {
-  SIMGPU_CALL(call);
-  machine().wait_until(simgpu::current_device().timeline.idle_at());
+  SIMGPU_PLAIN_CALL(call, cudaDeviceSynchronize_v3020);
+  if (const cudaError_t error = simgpu::allowed_now(); error != cudaSuccess) return failed(error);
+  const simgpu::Device& device = simgpu::current_device();
+  simgpu::synchronize(call,
+                      {.kind = simgpu::Synchronization::Kind::kDevice, .device = device.number},
+                      device.timeline.idle_at());
   return cudaSuccess;
 }

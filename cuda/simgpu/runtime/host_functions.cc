@@ -1,5 +1,10 @@
 // Functions of the program in a stream.
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "runtime/api.h"
+#include "runtime/capture.h"
 
 using simgpu::failed;
 using simgpu::machine;
@@ -11,28 +16,33 @@ namespace {
 // What the stream takes for handing over to the host and back.
 constexpr std::uint64_t kHandOverNs = 5'000;
 
-simgpu::Slot place(const Stream& stream) {
-  return machine()
-      .device(stream.device)
-      .timeline.enqueue(stream.queue, machine().clock().now(), kHandOverNs);
+cudaError_t add(Stream& stream, std::function<void()> function) {
+  if (is_capturing(stream)) {
+    auto node = std::make_unique<simgpu::Node>();
+    node->kind = simgpu::Node::Kind::kHost;
+    node->task.duration_ns = kHandOverNs;
+    node->effect = std::move(function);
+    return simgpu::keep(stream, std::move(node));
+  }
+  const simgpu::Slot slot =
+      simgpu::timeline_of(stream).enqueue(stream.queue, machine().clock().now(), kHandOverNs);
+  machine().host_functions().add(slot.start_ns, std::move(function));
+  return cudaSuccess;
 }
 
 }  // namespace
 
 SIMGPU_API cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaLaunchHostFunc_v10000, handle, function, data);
   if (function == nullptr) return failed(cudaErrorInvalidValue);
-  machine().host_functions().add(place(stream_of(handle)).start_ns,
-                                 [function, data] { function(data); });
-  return cudaSuccess;
+  return add(stream_of(handle), [function, data] { function(data); });
 }
 
 SIMGPU_API cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback,
                                              void* data, unsigned flags) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamAddCallback_v5000, handle, callback, data, flags);
   if (callback == nullptr || flags != 0) return failed(cudaErrorInvalidValue);
-  machine().host_functions().add(place(stream_of(handle)).start_ns, [handle, callback, data] {
+  return add(stream_of(handle), [handle, callback, data] {
     callback(handle, machine().lost() ? cudaErrorLaunchFailure : cudaSuccess, data);
   });
-  return cudaSuccess;
 }

@@ -4,12 +4,16 @@
 #include <vector>
 
 #include "runtime/api.h"
+#include "runtime/capture.h"
+#include "runtime/known_launch.h"
 
 using simgpu::failed;
 using simgpu::machine;
 using simgpu::stream_of;
 
 namespace {
+
+const char* name_of(const void* function) { return machine().kernel_name(function); }
 
 struct Configuration {
   dim3 grid;
@@ -34,15 +38,16 @@ bool is_launchable(const dim3& grid, const dim3& block, std::size_t shared_bytes
          std::cmp_less_equal(shared_bytes, machine().profile().shared_bytes_per_block_optin);
 }
 
-cudaError_t launch(const simgpu::Call& call, const void* function, const dim3& grid,
-                   const dim3& block, std::size_t shared_bytes, cudaStream_t stream) {
-  const char* name = machine().kernel_name(function);
+cudaError_t launch(const simgpu::Call& call, const char* name, const dim3& grid, const dim3& block,
+                   std::size_t shared_bytes, cudaStream_t stream, std::uint64_t duration_ns = 0) {
   if (name == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   if (!is_launchable(grid, block, shared_bytes)) return failed(cudaErrorInvalidConfiguration);
   if (!machine().count_launch()) return failed(cudaErrorLaunchFailure);
-  simgpu::Activity kernel;
-  kernel.name = name;
-  kernel.correlation = call.correlation();
+  const simgpu::KernelShape shape{.blocks = std::uint64_t{grid.x} * grid.y * grid.z,
+                                  .threads = std::uint64_t{block.x} * block.y * block.z};
+  simgpu::Task task = machine().kernel(name, shape);
+  if (duration_ns != 0) task.duration_ns = duration_ns;
+  simgpu::Activity& kernel = task.activity;
   kernel.grid[0] = grid.x;
   kernel.grid[1] = grid.y;
   kernel.grid[2] = grid.z;
@@ -50,11 +55,8 @@ cudaError_t launch(const simgpu::Call& call, const void* function, const dim3& g
   kernel.block[1] = block.y;
   kernel.block[2] = block.z;
   kernel.shared_bytes = static_cast<std::uint32_t>(shared_bytes);
-  const simgpu::KernelShape shape{.blocks = std::uint64_t{grid.x} * grid.y * grid.z,
-                                  .threads = std::uint64_t{block.x} * block.y * block.z};
-  machine().run_kernel(stream_of(stream), kernel,
-                       simgpu::kernel_ns(machine().profile(), name, shape));
-  return cudaSuccess;
+  std::uint64_t end_ns = 0;
+  return simgpu::submit(call, stream_of(stream), task, [] {}, &end_ns);
 }
 
 }  // namespace
@@ -101,38 +103,50 @@ SIMGPU_API cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functio
 // ---- What the program calls ----
 
 SIMGPU_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block,
-                                        void** /*arguments*/, std::size_t shared_bytes,
+                                        void** arguments, std::size_t shared_bytes,
                                         cudaStream_t stream) {
-  SIMGPU_CALL(call);
-  return launch(call, function, grid, block, shared_bytes, stream);
+  SIMGPU_LAUNCH(call, name_of(function), cudaLaunchKernel_v7000, function, grid, block, arguments,
+                shared_bytes, stream);
+  return launch(call, name_of(function), grid, block, shared_bytes, stream);
 }
 
 SIMGPU_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
-                                          void** /*arguments*/, std::size_t shared_bytes,
+                                          void** arguments, std::size_t shared_bytes,
                                           cudaStream_t stream) {
-  SIMGPU_CALL(call);
-  return launch(call, kernel, grid, block, shared_bytes, stream);
+  SIMGPU_LAUNCH(call, name_of(kernel), cudaLaunchKernel_v7000, kernel, grid, block, arguments,
+                shared_bytes, stream);
+  return launch(call, name_of(kernel), grid, block, shared_bytes, stream);
 }
 
 SIMGPU_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
-                                                   void** /*arguments*/, std::size_t shared_bytes,
+                                                   void** arguments, std::size_t shared_bytes,
                                                    cudaStream_t stream) {
-  SIMGPU_CALL(call);
-  return launch(call, function, grid, block, shared_bytes, stream);
+  SIMGPU_LAUNCH(call, name_of(function), cudaLaunchCooperativeKernel_v9000, function, grid, block,
+                arguments, shared_bytes, stream);
+  return launch(call, name_of(function), grid, block, shared_bytes, stream);
 }
 
 SIMGPU_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
-                                           void** /*arguments*/) {
-  SIMGPU_CALL(call);
+                                           void** arguments) {
+  SIMGPU_LAUNCH(call, name_of(function), cudaLaunchKernelExC_v11060, config, function, arguments);
   if (config == nullptr) return failed(cudaErrorInvalidValue);
-  return launch(call, function, config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                config->stream);
+  return launch(call, name_of(function), config->gridDim, config->blockDim,
+                config->dynamicSmemBytes, config->stream);
+}
+
+cudaError_t simgpu::launch(const KnownLaunch& known) {
+  const char* name = machine().intern(known.name);
+  void** arguments = nullptr;
+  SIMGPU_LAUNCH(call, name, cudaLaunchKernel_v7000, name, known.grid, known.block, arguments,
+                known.shared_bytes, known.stream);
+  return ::launch(call, name, known.grid, known.block, known.shared_bytes, known.stream,
+                  known.duration_ns);
 }
 
 // ---- What a kernel is ----
 
 SIMGPU_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaFuncGetAttributes_v3020, attributes, function);
   if (attributes == nullptr) return failed(cudaErrorInvalidValue);
   if (machine().kernel_name(function) == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   const simgpu::DeviceProfile& profile = machine().profile();
@@ -150,7 +164,7 @@ SIMGPU_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, con
 
 SIMGPU_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute,
                                             int value) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaFuncSetAttribute_v9000, function, attribute, value);
   if (machine().kernel_name(function) == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize &&
       (value < 0 || value > machine().profile().shared_bytes_per_block_optin))
@@ -159,9 +173,9 @@ SIMGPU_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttrib
 }
 
 SIMGPU_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-    int* blocks, const void* /*function*/, int threads, std::size_t shared_bytes,
-    unsigned /*flags*/) {
-  SIMGPU_CALL(call);
+    int* blocks, const void* function, int threads, std::size_t shared_bytes, unsigned flags) {
+  SIMGPU_CALL(call, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000, blocks, function,
+              threads, shared_bytes, flags);
   if (blocks == nullptr || threads <= 0) return failed(cudaErrorInvalidValue);
   const simgpu::DeviceProfile& profile = machine().profile();
   int most =

@@ -33,7 +33,7 @@ std::atomic<std::uint64_t> release_threshold{0};
 }  // namespace
 
 SIMGPU_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaDeviceGetDefaultMemPool_v11020, pool, device);
   if (pool == nullptr) return failed(cudaErrorInvalidValue);
   if (!simgpu::is_device(device)) return failed(cudaErrorInvalidDevice);
   *pool = handle_of(device);
@@ -44,15 +44,15 @@ SIMGPU_API cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaSt
   return cudaMalloc(address, bytes);
 }
 
-SIMGPU_API cudaError_t cudaFreeAsync(void* address, cudaStream_t /*stream*/) {
-  SIMGPU_CALL(call);
+SIMGPU_API cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
+  SIMGPU_CALL(call, cudaFreeAsync_v11020, address, stream);
   if (address == nullptr) return cudaSuccess;
   return machine().memory().free(address) ? cudaSuccess : failed(cudaErrorInvalidValue);
 }
 
 SIMGPU_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute,
                                                void* value) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaMemPoolGetAttribute_v11020, pool, attribute, value);
   if (!is_pool(pool) || value == nullptr) return failed(cudaErrorInvalidValue);
   switch (attribute) {
     case cudaMemPoolAttrReleaseThreshold:
@@ -72,7 +72,7 @@ SIMGPU_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAt
 
 SIMGPU_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute,
                                                void* value) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaMemPoolSetAttribute_v11020, pool, attribute, value);
   if (!is_pool(pool) || value == nullptr) return failed(cudaErrorInvalidValue);
   if (attribute == cudaMemPoolAttrReleaseThreshold)
     release_threshold.store(*static_cast<const std::uint64_t*>(value));
@@ -81,12 +81,12 @@ SIMGPU_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAt
 
 SIMGPU_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access,
                                             std::size_t count) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaMemPoolSetAccess_v11020, pool, access, count);
   if (!is_pool(pool) || (access == nullptr && count != 0)) return failed(cudaErrorInvalidValue);
   return cudaSuccess;
 }
 
-SIMGPU_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t /*bytes*/) {
-  SIMGPU_CALL(call);
+SIMGPU_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t bytes) {
+  SIMGPU_CALL(call, cudaMemPoolTrimTo_v11020, pool, bytes);
   return is_pool(pool) ? cudaSuccess : failed(cudaErrorInvalidValue);
 }

@@ -1,5 +1,8 @@
 // Streams and events.
+#include <mutex>
+
 #include "runtime/api.h"
+#include "runtime/capture.h"
 
 using simgpu::Event;
 using simgpu::event_of;
@@ -18,23 +21,21 @@ cudaError_t create_stream(cudaStream_t* handle, unsigned flags, int priority) {
   if (handle == nullptr || (flags != cudaStreamDefault && flags != cudaStreamNonBlocking))
     return failed(cudaErrorInvalidValue);
   simgpu::Device& device = simgpu::current_device();
-  auto* stream = new Stream{
-      .device = device.number,
-      .queue = device.timeline.add_stream(/*blocking=*/flags == cudaStreamDefault),
-      .id = machine().new_stream_id(),
-      .priority = std::min(kLeastPriority, std::max(kGreatestPriority, priority)),
-      .flags = flags,
-  };
+  auto* stream = new Stream;
+  stream->device = device.number;
+  stream->queue = device.timeline.add_stream(/*blocking=*/flags == cudaStreamDefault);
+  stream->id = machine().new_stream_id();
+  stream->priority = std::min(kLeastPriority, std::max(kGreatestPriority, priority));
+  stream->flags = flags;
+  machine().tell({.kind = simgpu::ResourceChange::Kind::kStreamCreated,
+                  .device = device.number,
+                  .stream = stream});
   *handle = reinterpret_cast<cudaStream_t>(stream);
   return cudaSuccess;
 }
 
 bool is_default(cudaStream_t handle) {
   return handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
-}
-
-simgpu::Timeline& timeline_of(const Stream& stream) {
-  return machine().device(stream.device).timeline;
 }
 
 cudaError_t create_event(cudaEvent_t* handle, unsigned flags) {
@@ -47,129 +48,169 @@ cudaError_t create_event(cudaEvent_t* handle, unsigned flags) {
   auto* event = new Event;
   event->device = simgpu::this_thread().device;
   event->flags = flags;
+  event->id = machine().new_event_id();
   *handle = reinterpret_cast<cudaEvent_t>(event);
   return cudaSuccess;
 }
 
-cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle) {
+cudaError_t record(const simgpu::Call& call, cudaEvent_t handle, cudaStream_t stream_handle,
+                   bool external) {
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
   Event& event = event_of(handle);
-  const Stream& stream = stream_of(stream_handle);
+  Stream& stream = stream_of(stream_handle);
   if (event.device != stream.device) return failed(cudaErrorInvalidResourceHandle);
-  event.time_ns.store(timeline_of(stream).mark(stream.queue, machine().clock().now()));
+  if (is_capturing(stream)) return keep_record(stream, event, external);
+  event.capture_id = 0;
+  const std::uint64_t time_ns = timeline_of(stream).mark(stream.queue, machine().clock().now());
+  event.time_ns.store(time_ns);
+  if (simgpu::Observer* observer = machine().observer())
+    observer->on_event({stream.device, stream.id, event.id, call.correlation(), time_ns});
   return cudaSuccess;
 }
 
 }  // namespace
 
 SIMGPU_API cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaDeviceGetStreamPriorityRange_v5050, least, greatest);
   if (least != nullptr) *least = kLeastPriority;
   if (greatest != nullptr) *greatest = kGreatestPriority;
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaStreamCreate(cudaStream_t* handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamCreate_v3020, handle);
   return create_stream(handle, cudaStreamDefault, kLeastPriority);
 }
 
 SIMGPU_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t* handle, unsigned flags) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamCreateWithFlags_v5000, handle, flags);
   return create_stream(handle, flags, kLeastPriority);
 }
 
 SIMGPU_API cudaError_t cudaStreamCreateWithPriority(cudaStream_t* handle, unsigned flags,
                                                     int priority) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamCreateWithPriority_v5050, handle, flags, priority);
   return create_stream(handle, flags, priority);
 }
 
 // What is in it runs to its end.
 SIMGPU_API cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamDestroy_v5050, handle);
   if (is_default(handle)) return failed(cudaErrorInvalidResourceHandle);
   Stream& stream = stream_of(handle);
+  if (is_capturing(stream)) return failed(cudaErrorStreamCaptureUnsupported);
+  machine().tell({.kind = simgpu::ResourceChange::Kind::kStreamGoes,
+                  .device = stream.device,
+                  .stream = &stream});
   timeline_of(stream).remove_stream(stream.queue);
   delete &stream;
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamGetPriority_v5050, handle, priority);
   if (priority == nullptr) return failed(cudaErrorInvalidValue);
   *priority = stream_of(handle).priority;
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamQuery_v3020, handle);
   const Stream& stream = stream_of(handle);
-  // As CUDA has it, this answer is none of the errors that are remembered.
-  return machine().reached(timeline_of(stream).idle_at(stream.queue)) ? cudaSuccess
-                                                                      : cudaErrorNotReady;
+  if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
+    return failed(error);
+  return machine().reached(timeline_of(stream).idle_at(stream.queue))
+             ? cudaSuccess
+             : simgpu::answered(cudaErrorNotReady);
 }
 
 SIMGPU_API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaStreamSynchronize_v3020, handle);
   const Stream& stream = stream_of(handle);
-  machine().wait_until(timeline_of(stream).idle_at(stream.queue));
+  if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
+    return failed(error);
+  simgpu::synchronize(call,
+                      {.kind = simgpu::Synchronization::Kind::kStream,
+                       .device = stream.device,
+                       .stream_id = stream.id},
+                      timeline_of(stream).idle_at(stream.queue));
   return cudaSuccess;
 }
 
-SIMGPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event,
-                                           unsigned /*flags*/) {
-  SIMGPU_CALL(call);
+SIMGPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned flags) {
+  SIMGPU_CALL(call, cudaStreamWaitEvent_v3020, handle, event, flags);
   if (event == nullptr) return failed(cudaErrorInvalidResourceHandle);
-  const Stream& stream = stream_of(handle);
-  timeline_of(stream).wait(stream.queue, event_of(event).time_ns.load());
+  Stream& stream = stream_of(handle);
+  Event& awaited = event_of(event);
+  if (is_capturing(stream) || awaited.capture_id != 0)
+    return keep_wait(stream, awaited, (flags & cudaEventWaitExternal) != 0);
+  timeline_of(stream).wait(stream.queue, awaited.time_ns.load());
+  if (simgpu::Observer* observer = machine().observer()) {
+    const std::uint64_t now_ns = machine().clock().now();
+    observer->on_synchronization({.kind = simgpu::Synchronization::Kind::kStreamWait,
+                                  .device = stream.device,
+                                  .stream_id = stream.id,
+                                  .event_id = awaited.id,
+                                  .correlation = call.correlation(),
+                                  .start_ns = now_ns,
+                                  .end_ns = now_ns});
+  }
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaEventCreate(cudaEvent_t* handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaEventCreate_v3020, handle);
   return create_event(handle, cudaEventDefault);
 }
 
 SIMGPU_API cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaEventCreateWithFlags_v3020, handle, flags);
   return create_event(handle, flags);
 }
 
 SIMGPU_API cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaEventDestroy_v3020, handle);
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
   delete &event_of(handle);
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
-  SIMGPU_CALL(call);
-  return record(handle, stream);
+  SIMGPU_CALL(call, cudaEventRecord_v3020, handle, stream);
+  return record(call, handle, stream, /*external=*/false);
 }
 
 SIMGPU_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream,
-                                                unsigned /*flags*/) {
-  SIMGPU_CALL(call);
-  return record(handle, stream);
+                                                unsigned flags) {
+  SIMGPU_CALL(call, cudaEventRecordWithFlags_v11010, handle, stream, flags);
+  return record(call, handle, stream, (flags & cudaEventRecordExternal) != 0);
 }
 
 SIMGPU_API cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaEventQuery_v3020, handle);
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
-  return machine().reached(event_of(handle).time_ns.load()) ? cudaSuccess : cudaErrorNotReady;
+  if (const cudaError_t error = simgpu::allowed_on(event_of(handle)); error != cudaSuccess)
+    return failed(error);
+  return machine().reached(event_of(handle).time_ns.load()) ? cudaSuccess
+                                                            : simgpu::answered(cudaErrorNotReady);
 }
 
 SIMGPU_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaEventSynchronize_v3020, handle);
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
-  machine().wait_until(event_of(handle).time_ns.load());
+  const Event& event = event_of(handle);
+  if (const cudaError_t error = simgpu::allowed_on(event); error != cudaSuccess)
+    return failed(error);
+  simgpu::synchronize(
+      call,
+      {.kind = simgpu::Synchronization::Kind::kEvent, .device = event.device, .event_id = event.id},
+      event.time_ns.load());
   return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start,
                                             cudaEvent_t end) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaEventElapsedTime_v12080, milliseconds, start, end);
   if (milliseconds == nullptr) return failed(cudaErrorInvalidValue);
   if (start == nullptr || end == nullptr) return failed(cudaErrorInvalidResourceHandle);
   const Event& first = event_of(start);

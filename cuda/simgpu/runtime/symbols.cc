@@ -50,7 +50,7 @@ SIMGPU_API void __cudaRegisterVar(void** /*handle*/, char* variable, char* /*dev
 }
 
 SIMGPU_API cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) {
-  SIMGPU_CALL(call);
+  SIMGPU_CALL(call, cudaGetSymbolAddress_v3020, address, symbol);
   if (address == nullptr) return failed(cudaErrorInvalidValue);
   const Symbol found = find(symbol);
   *address = found.address;

@@ -17,23 +17,35 @@ Config config_with(const char* faults = "") {
 }
 
 struct Seen final : Observer {
+  void on_enter(ApiCall& /*call*/) override {}
+  void on_leave(ApiCall& /*call*/) override {}
   void on_activity(const Activity& activity) override { activities.push_back(activity); }
+  void on_synchronization(const Synchronization& /*what*/) override {}
+  void on_event(const EventMark& /*mark*/) override {}
+  void on_graph_run(const GraphRun& run) override { runs.push_back(run); }
+  void on_resource(const ResourceChange& change) override { changes.push_back(change); }
   std::vector<Activity> activities;
+  std::vector<GraphRun> runs;
+  std::vector<ResourceChange> changes;
 };
+
+Task kernel_of(const char* name, std::uint64_t duration_ns) {
+  Task task;
+  task.activity.name = name;
+  task.duration_ns = duration_ns;
+  return task;
+}
 
 TEST(Machine, TellsTheObserverOfAllThatRuns) {
   Machine machine(config_with());
   Seen seen;
   machine.set_observer(&seen);
   const Stream& stream = machine.device(1).legacy_stream;
-  Activity kernel;
-  kernel.name = "add";
-  kernel.correlation = 5;
-  const Slot ran = machine.run_kernel(stream, kernel, 1000);
-  machine.run_copy(stream, CopyPath::kToDevice, 4096, 6);
-  machine.run_fill(stream, 3, 512, 7);
+  const Slot ran = machine.run(stream, kernel_of("add", 1000), 5);
+  machine.run(stream, machine.copy(CopyPath::kToDevice, 4096), 6);
+  machine.run(stream, machine.fill(3, 512), 7);
   machine.set_observer(nullptr);
-  machine.run_kernel(stream, kernel, 1000);
+  machine.run(stream, kernel_of("add", 1000), 8);
 
   ASSERT_EQ(seen.activities.size(), 3u);
   EXPECT_STREQ(seen.activities[0].name, "add");
@@ -56,7 +68,7 @@ TEST(Machine, IsTheSameInEveryRunOfAVirtualClock) {
     std::vector<std::uint64_t> times;
     for (int i = 0; i < 100; ++i) {
       machine.clock().charge(400);
-      times.push_back(machine.run_kernel(machine.device(0).legacy_stream, {}, 700).end_ns);
+      times.push_back(machine.run(machine.device(0).legacy_stream, kernel_of("", 700), 1).end_ns);
     }
     return times;
   };
@@ -66,7 +78,7 @@ TEST(Machine, IsTheSameInEveryRunOfAVirtualClock) {
 TEST(Machine, LaunchesNoSoonerThanTheLatency) {
   Machine machine(config_with());
   const std::uint64_t now = machine.clock().now();
-  EXPECT_EQ(machine.run_kernel(machine.device(0).legacy_stream, {}, 1).start_ns,
+  EXPECT_EQ(machine.run(machine.device(0).legacy_stream, kernel_of("", 1), 1).start_ns,
             now + machine.profile().launch_latency_ns);
 }
 

@@ -1,0 +1,200 @@
+#include "cupti/delivery.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/machine.h"
+
+namespace simgpu::cupti {
+namespace {
+
+// So many wait before they are moved into buffers without being asked for.
+constexpr std::size_t kManyRecords = 512;
+constexpr auto kLateBy = std::chrono::milliseconds(50);
+
+std::uint64_t every(FaultKind kind) { return Machine::instance().config().fault(kind).value_or(0); }
+
+}  // namespace
+
+void Delivery::set_callbacks(CUpti_BuffersCallbackRequestFunc request_buffer,
+                             CUpti_BuffersCallbackCompleteFunc complete_buffer) {
+  const std::lock_guard delivering(delivery_mutex_);
+  const std::lock_guard lock(mutex_);
+  request_ = request_buffer;
+  complete_ = complete_buffer;
+  start_thread();
+}
+
+void Delivery::start_thread() {
+  if (std::exchange(has_thread_, true)) return;
+  // The program's signals are for its own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([this] { run(); }).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Delivery::forget_thread() noexcept {
+  std::construct_at(&mutex_);
+  std::construct_at(&delivery_mutex_);
+  has_thread_ = false;
+}
+
+Delivery::Buffer Delivery::request() {
+  Buffer buffer;
+  if (const auto ask = request_.load()) ask(&buffer.memory, &buffer.size, &buffer.most_records);
+  if (buffer.memory == nullptr) buffer.size = 0;
+  if (zeroed_ && buffer.memory != nullptr) std::memset(buffer.memory, 0, buffer.size);
+  return buffer;
+}
+
+void Delivery::add(const Record& record) {
+  if (!asked_.load(std::memory_order_relaxed) && has_callbacks() && !asked_.exchange(true)) {
+    const Buffer first = request();  // outside the lock: it is the client's code
+    const std::lock_guard lock(mutex_);
+    spare_ = first;
+  }
+  bool many = false;
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.push_back(record);
+    many = pending_.size() >= kManyRecords;
+  }
+  if (many) wake_.notify_one();
+}
+
+void Delivery::set_period(std::uint32_t milliseconds) {
+  const std::lock_guard lock(mutex_);
+  period_ms_ = milliseconds;
+  start_thread();
+  wake_.notify_one();
+}
+
+void Delivery::flush(bool forced) {
+  std::unique_lock lock(mutex_);
+  if (!has_thread_) {
+    lock.unlock();
+    deliver(/*everything=*/true, forced);
+    return;
+  }
+  const std::uint64_t mine = ++flushes_asked_;
+  forced_ = forced_ || forced;
+  wake_.notify_one();
+  flushed_.wait(lock, [&] { return flushes_done_ >= mine; });
+}
+
+void Delivery::run() {
+  pthread_setname_np(pthread_self(), "simgpu-cupti");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto asked = [this] {
+      return flushes_asked_ != flushes_done_ || pending_.size() >= kManyRecords;
+    };
+    bool timed_out = false;
+    if (period_ms_ != 0) {
+      timed_out = !wake_.wait_for(lock, std::chrono::milliseconds(period_ms_), asked);
+    } else {
+      wake_.wait(lock, [&] { return asked() || period_ms_ != 0; });
+    }
+    const std::uint64_t flush = flushes_asked_;
+    const bool everything = timed_out || flush != flushes_done_;
+    const bool forced = std::exchange(forced_, false);
+    lock.unlock();
+    deliver(everything, forced);
+    if (late_.memory != nullptr) {
+      {
+        const std::lock_guard again(mutex_);
+        flushes_done_ = flush;
+      }
+      flushed_.notify_all();
+      std::this_thread::sleep_for(kLateBy);
+      const std::lock_guard delivering(delivery_mutex_);
+      complete(std::exchange(late_, {}));
+    }
+    // What is not done yet is looked for again a little later, not at once.
+    if (!everything) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+    flushes_done_ = std::max(flushes_done_, flush);
+    flushed_.notify_all();
+  }
+}
+
+// Those that have ended, in their order within a stream. Streams come the highest first, and what
+// the host did last: no client may count on an order across them.
+std::vector<Record> Delivery::take_ready(bool forced) {
+  const std::uint64_t now_ns = Machine::instance().clock().now();
+  std::vector<Record> ready;
+  std::deque<Record> waiting;
+  const std::lock_guard lock(mutex_);
+  for (Record& record : pending_) {
+    const bool ended = record.ready_ns <= now_ns;
+    if (ended || forced) {
+      if (!ended) forget_end(record);
+      ready.push_back(record);
+    } else {
+      waiting.push_back(record);
+    }
+  }
+  pending_.swap(waiting);
+  std::stable_sort(ready.begin(), ready.end(),
+                   [](const Record& a, const Record& b) { return a.order > b.order; });
+  return ready;
+}
+
+void Delivery::deliver(bool everything, bool forced) {
+  const std::lock_guard delivering(delivery_mutex_);
+  for (const Record& record : take_ready(forced)) put(record);
+  if (everything && current_.memory != nullptr) {
+    if (Machine::instance().config().fault(FaultKind::kLateBuffer) && has_thread_) {
+      late_ = std::exchange(current_, {});
+    } else {
+      complete();
+    }
+  }
+}
+
+void Delivery::put(const Record& record) {
+  ++records_;
+  const std::uint64_t drops = every(FaultKind::kDropRecords);
+  if (drops != 0 && records_ % drops == 0) {
+    dropped_.fetch_add(1);
+    return;
+  }
+  const bool full = current_.size - current_.used < record.size ||
+                    (current_.most_records != 0 && current_.records == current_.most_records);
+  if (current_.memory != nullptr && full) complete();
+  if (current_.memory == nullptr) {
+    {
+      const std::lock_guard lock(mutex_);
+      current_ = std::exchange(spare_, {});
+    }
+    if (current_.memory == nullptr) current_ = request();
+  }
+  if (current_.size < record.size) {
+    dropped_.fetch_add(1);
+    return;
+  }
+  std::memcpy(current_.memory + current_.used, record.bytes, record.size);
+  current_.used += record.size;
+  ++current_.records;
+}
+
+void Delivery::complete() { complete(std::exchange(current_, {})); }
+
+void Delivery::complete(Buffer buffer) {
+  const auto give = complete_.load();
+  if (give == nullptr) return;
+  const std::uint64_t nulls = every(FaultKind::kNullBuffer);
+  if (nulls != 0 && ++buffers_ % nulls == 0) give(nullptr, 0, nullptr, 0, 0);
+  give(nullptr, 0, buffer.memory, buffer.size, buffer.used);
+}
+
+}  // namespace simgpu::cupti

@@ -1,0 +1,90 @@
+// Records on their way into the client's buffers. They wait until what they tell of has ended; then
+// a thread of ours fills them in, those of different streams in no order that a client may rely on,
+// and gives buffers back when they are full or a flush asks for them.
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "cupti/records.h"
+
+namespace simgpu::cupti {
+
+class Delivery {
+ public:
+  Delivery() = default;
+  Delivery(const Delivery&) = delete;  // its thread refers to it
+  Delivery& operator=(const Delivery&) = delete;
+
+  void set_callbacks(CUpti_BuffersCallbackRequestFunc request_buffer,
+                     CUpti_BuffersCallbackCompleteFunc complete_buffer);
+  bool has_callbacks() const noexcept { return request_.load() != nullptr; }
+
+  // Takes a record. The first one asks the client for a buffer, on this thread.
+  void add(const Record& record);
+
+  // Gives back what there is, and returns when the client has it. Forced: also what has not ended,
+  // without its end; it is not told again.
+  void flush(bool forced);
+
+  // From now on, also without being asked; 0 for not.
+  void set_period(std::uint32_t milliseconds);
+
+  // How many records found no room since the last time somebody asked.
+  std::size_t take_dropped() noexcept { return dropped_.exchange(0); }
+  // Buffers that the client hands out shall be set to zeros first.
+  void set_zeroed(bool zeroed) noexcept { zeroed_.store(zeroed); }
+
+  // In a forked child there is no thread of ours.
+  void forget_thread() noexcept;
+
+ private:
+  struct Buffer {
+    std::uint8_t* memory = nullptr;
+    std::size_t size = 0;
+    std::size_t used = 0;
+    std::size_t most_records = 0;  // 0: as many as fit
+    std::size_t records = 0;
+  };
+
+  void start_thread();  // mutex_ is held
+  [[noreturn]] void run();
+  // On the thread of ours, or where there is none on the one that flushes.
+  void deliver(bool everything, bool forced);
+  void put(const Record& record);
+  void complete();
+  void complete(Buffer buffer);
+  Buffer request();
+  std::vector<Record> take_ready(bool forced);
+
+  std::atomic<CUpti_BuffersCallbackRequestFunc> request_{nullptr};
+  std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
+  std::atomic<std::size_t> dropped_{0};
+  std::atomic<bool> zeroed_{false};
+  std::atomic<bool> asked_{false};  // the client for its first buffer
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable flushed_;
+  std::deque<Record> pending_;
+  Buffer spare_;  // asked for on the client's thread
+  std::uint32_t period_ms_ = 0;
+  bool has_thread_ = false;
+  bool forced_ = false;
+  std::uint64_t flushes_asked_ = 0;
+  std::uint64_t flushes_done_ = 0;
+
+  std::mutex delivery_mutex_;  // one deliverer at a time
+  Buffer current_;
+  Buffer late_;  // a fault: held back until after the flush
+  std::uint64_t records_ = 0;
+  std::uint64_t buffers_ = 0;
+};
+
+}  // namespace simgpu::cupti

@@ -1,0 +1,74 @@
+// Records in the layout of CUPTI's headers: today's, or an older version's where that is simulated.
+#pragma once
+
+#include <cupti.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/observer.h"
+
+namespace simgpu::cupti {
+
+// One record on its way to the client.
+struct Record {
+  static constexpr std::size_t kMostBytes = 256;
+  std::uint64_t ready_ns = 0;  // when what it tells of has ended, on the clock of the machine
+  std::uint64_t order = 0;     // records of one order stay in it; others may overtake
+  std::uint16_t size = 0;
+  alignas(8) std::byte bytes[kMostBytes];
+
+  template <typename T>
+  static Record of(const T& record, std::uint64_t ready_ns, std::uint64_t order) {
+    static_assert(sizeof(T) <= kMostBytes && std::is_trivially_copyable_v<T>);
+    Record result;
+    result.ready_ns = ready_ns;
+    result.order = order;
+    result.size = sizeof(T);
+    std::memcpy(result.bytes, &record, sizeof(T));
+    return result;
+  }
+};
+
+// Start and end in the client's unit.
+struct Span {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+};
+
+bool is_old_version();        // the fault
+std::uint32_t api_version();  // as cuptiGetVersion tells it
+std::uint32_t context_id(int device);
+
+// The size of a record of that kind; 0 for one that is never made here.
+std::size_t record_size(CUpti_ActivityKind kind);
+
+Record kernel_record(const Activity& kernel, Span span, CUpti_ActivityKind kind);
+Record copy_record(const Activity& copy, Span span);
+Record fill_record(const Activity& fill, Span span);
+Record api_record(const ApiCall& call, Span span, std::uint32_t thread);
+Record correlation_record(CUpti_ExternalCorrelationKind kind, std::uint64_t id,
+                          std::uint32_t correlation);
+Record synchronization_record(const Synchronization& synchronization, Span span);
+Record event_record(const EventMark& mark, std::uint64_t time);
+Record graph_record(const GraphRun& run, Span span);
+Record stream_record(int device, std::uint32_t id, int priority, std::uint32_t correlation);
+Record overhead_record(CUpti_ActivityOverheadKind kind, Span span, std::uint32_t thread);
+Record device_record(int device);
+Record context_record(int device);
+Record name_record(int device);
+
+// Where the times of a device's record stand, for a device that tells them wrongly; nullptr for
+// other records.
+struct TimeFields {
+  std::uint64_t* start;
+  std::uint64_t* end;
+  std::uint32_t* correlation;
+};
+bool time_fields(Record& record, TimeFields* fields);
+// Likewise for a kernel that had not ended when it was asked for.
+void forget_end(Record& record);
+
+}  // namespace simgpu::cupti

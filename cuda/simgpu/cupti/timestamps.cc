@@ -1,0 +1,60 @@
+#include "cupti/timestamps.h"
+
+#include <cmath>
+#include <ctime>
+
+#include "core/machine.h"
+
+namespace simgpu::cupti {
+namespace {
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::uint64_t wall_ns() { return clock_ns(CLOCK_REALTIME); }
+
+constexpr std::uint64_t kShortestMeasureNs = 200'000;
+
+}  // namespace
+
+Timestamps::Timestamps() : callback_(&wall_ns) {}
+
+Timestamps::Sample Timestamps::sample() const { return {clock_ns(CLOCK_MONOTONIC), now()}; }
+
+void Timestamps::set_callback(CUpti_TimestampCallbackFunc callback) {
+  callback_ = callback != nullptr ? callback : &wall_ns;
+  units_per_ns_ = 1;
+  // The client may read the machine's own clock, which may be virtual: then there is nothing to
+  // convert.
+  const DeviceClock& clock = Machine::instance().clock();
+  const std::uint64_t before = clock.now();
+  const std::uint64_t read = now();
+  is_machines_clock_ = before <= read && read <= clock.now();
+  if (callback == nullptr || is_machines_clock_) return;
+  first_ = sample();
+  while (clock_ns(CLOCK_MONOTONIC) - first_.host_ns < kShortestMeasureNs) {
+  }
+  refine();
+}
+
+void Timestamps::refine() {
+  if (is_machines_clock_ || callback_.load() == &wall_ns) return;
+  const Sample last = sample();
+  if (last.host_ns <= first_.host_ns || last.client <= first_.client) return;
+  units_per_ns_ = static_cast<double>(last.client - first_.client) /
+                  static_cast<double>(last.host_ns - first_.host_ns);
+}
+
+std::uint64_t Timestamps::at(std::uint64_t ns, std::uint64_t moment_ns,
+                             std::uint64_t moment) const {
+  if (is_machines_clock_.load(std::memory_order_relaxed)) return ns;
+  const double delta = (static_cast<double>(ns) - static_cast<double>(moment_ns)) *
+                       units_per_ns_.load(std::memory_order_relaxed);
+  return moment + static_cast<std::uint64_t>(std::llround(delta));
+}
+
+}  // namespace simgpu::cupti

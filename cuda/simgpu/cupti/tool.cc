@@ -1,0 +1,203 @@
+#include "cupti/tool.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace simgpu::cupti {
+namespace {
+
+// The call that the thread is in, on both clocks.
+struct Moment {
+  std::uint64_t ns = 0;
+  std::uint64_t client = 0;
+};
+thread_local Moment moment;
+
+thread_local std::array<std::vector<std::uint64_t>, CUPTI_EXTERNAL_CORRELATION_KIND_SIZE> ids;
+
+std::uint32_t thread_id() {
+  static thread_local const auto id = static_cast<std::uint32_t>(gettid());
+  return id;
+}
+
+std::uint64_t every(FaultKind kind) { return Machine::instance().config().fault(kind).value_or(0); }
+
+}  // namespace
+
+Tool& Tool::instance() {
+  static auto* tool = new Tool;
+  return *tool;
+}
+
+Tool::Tool() {
+  pthread_atfork(nullptr, nullptr, [] { Tool::instance().delivery_.forget_thread(); });
+}
+
+void Tool::enable(CUpti_ActivityKind kind, bool on) {
+  const bool was_on = enabled_[static_cast<std::size_t>(kind)].exchange(on);
+  update_watch();
+  if (!on || was_on) return;
+  Machine& machine = Machine::instance();
+  for (int device = 0; device < machine.device_count(); ++device) {
+    if (kind == CUPTI_ACTIVITY_KIND_DEVICE) delivery_.add(device_record(device));
+    if (kind == CUPTI_ACTIVITY_KIND_NAME) delivery_.add(name_record(device));
+    if (kind == CUPTI_ACTIVITY_KIND_CONTEXT && machine.device(device).has_context)
+      delivery_.add(context_record(device));
+  }
+}
+
+void Tool::enable_function(Api api, std::uint32_t id, bool on) {
+  if (id < kFunctions) left_out_[static_cast<std::size_t>(api)][id] = !on;
+}
+
+void Tool::update_watch() {
+  const bool wanted =
+      subscription_.is_active() ||
+      std::any_of(enabled_.begin(), enabled_.end(), [](const auto& kind) { return kind.load(); });
+  Machine::instance().set_observer(wanted ? this : nullptr);
+}
+
+void Tool::push(CUpti_ExternalCorrelationKind kind, std::uint64_t id) {
+  ids[static_cast<std::size_t>(kind)].push_back(id);
+}
+
+bool Tool::pop(CUpti_ExternalCorrelationKind kind, std::uint64_t* id) {
+  std::vector<std::uint64_t>& stack = ids[static_cast<std::size_t>(kind)];
+  if (stack.empty()) return false;
+  if (id != nullptr) *id = stack.back();
+  stack.pop_back();
+  return true;
+}
+
+void Tool::flush(bool forced) {
+  timestamps_.refine();
+  const std::uint64_t start = timestamps_.now();
+  delivery_.flush(forced);
+  if (enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
+    delivery_.add(overhead_record(CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
+                                  {start, timestamps_.now()}, thread_id()));
+  }
+}
+
+bool Tool::records(Api api, std::uint32_t id) const noexcept {
+  const bool left_out = id < kFunctions && left_out_[static_cast<std::size_t>(api)][id].load(
+                                               std::memory_order_relaxed);
+  return !left_out &&
+         enabled(api == Api::kRuntime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER);
+}
+
+void Tool::on_enter(ApiCall& call) {
+  call.entered_at = timestamps_.now();
+  moment = {call.entered_ns, call.entered_at};
+  subscription_.on_enter(call);
+}
+
+void Tool::on_leave(ApiCall& call) {
+  subscription_.on_leave(call);
+  if (!records(call.api, call.id)) return;
+  if (enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) {
+    // The innermost of each kind.
+    for (std::size_t kind = 0; kind < ids.size(); ++kind) {
+      if (ids[kind].empty()) continue;
+      delivery_.add(correlation_record(static_cast<CUpti_ExternalCorrelationKind>(kind),
+                                       ids[kind].back(), call.correlation));
+    }
+  }
+  delivery_.add(api_record(call, {call.entered_at, timestamps_.now()}, thread_id()));
+}
+
+Span Tool::span_of(const Slot& slot) const {
+  return {timestamps_.at(slot.start_ns, moment.ns, moment.client),
+          timestamps_.at(slot.end_ns, moment.ns, moment.client)};
+}
+
+// Two clocks are never read at quite the same time; the order in a stream is kept all the same.
+Span Tool::in_stream(const Activity& activity) {
+  Span span = span_of(activity.slot);
+  if (activity.node != 0) return span;  // nodes of a graph may run beside each other
+  const std::uint64_t stream =
+      std::uint64_t{context_id(activity.device)} << 32 | activity.stream_id;
+  const std::lock_guard lock(mutex_);
+  std::uint64_t& end = stream_ends_[stream];
+  if (span.start < end) span = {end, end + (span.end - span.start)};
+  end = span.end;
+  return span;
+}
+
+// As a device does that tells its times wrongly: faults that were asked for.
+void Tool::spoil(Record& record) {
+  TimeFields fields{};
+  if (!time_fields(record, &fields)) return;
+  const auto is_nth = [this](FaultKind kind) {
+    const std::uint64_t n = every(kind);
+    return n != 0 && device_records_ % n == 0;
+  };
+  const std::lock_guard lock(mutex_);
+  ++device_records_;
+  if (is_nth(FaultKind::kOverlap) && last_kernel_end_ != 0 && *fields.start >= last_kernel_end_)
+    *fields.start = last_kernel_end_ - (*fields.end - *fields.start) / 2 - 1;
+  last_kernel_end_ = *fields.end;
+  if (is_nth(FaultKind::kDuplicateCorrelation) && last_correlation_ != 0)
+    *fields.correlation = last_correlation_;
+  last_correlation_ = *fields.correlation;
+  if (is_nth(FaultKind::kReversedTimestamps)) std::swap(*fields.start, *fields.end);
+  if (is_nth(FaultKind::kZeroTimestamps)) *fields.start = *fields.end = 0;
+}
+
+void Tool::on_activity(const Activity& activity) {
+  const auto deliver = [&](Record record) {
+    spoil(record);
+    delivery_.add(record);
+  };
+  // A graph that is told as a whole is not told node by node.
+  if (activity.node != 0 && enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
+  switch (activity.kind) {
+    case Activity::Kind::kKernel:
+      if (enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) {
+        deliver(
+            kernel_record(activity, in_stream(activity), CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+      } else if (enabled(CUPTI_ACTIVITY_KIND_KERNEL)) {
+        deliver(kernel_record(activity, in_stream(activity), CUPTI_ACTIVITY_KIND_KERNEL));
+      }
+      break;
+    case Activity::Kind::kCopy:
+      if (enabled(activity.path == CopyPath::kPeer ? CUPTI_ACTIVITY_KIND_MEMCPY2
+                                                   : CUPTI_ACTIVITY_KIND_MEMCPY))
+        deliver(copy_record(activity, in_stream(activity)));
+      break;
+    case Activity::Kind::kFill:
+      if (enabled(CUPTI_ACTIVITY_KIND_MEMSET)) deliver(fill_record(activity, in_stream(activity)));
+      break;
+  }
+}
+
+void Tool::on_synchronization(const Synchronization& synchronization) {
+  subscription_.on_synchronization(synchronization);
+  if (!enabled(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
+  const Span span{timestamps_.at(synchronization.start_ns, moment.ns, moment.client),
+                  timestamps_.now()};
+  delivery_.add(synchronization_record(synchronization, span));
+}
+
+void Tool::on_event(const EventMark& mark) {
+  if (!enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;
+  delivery_.add(event_record(mark, timestamps_.at(mark.time_ns, moment.ns, moment.client)));
+}
+
+void Tool::on_graph_run(const GraphRun& run) {
+  if (!enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
+  delivery_.add(graph_record(run, span_of(run.slot)));
+}
+
+void Tool::on_resource(const ResourceChange& change) {
+  subscription_.on_resource(change);
+  if (change.kind == ResourceChange::Kind::kContextCreated && enabled(CUPTI_ACTIVITY_KIND_CONTEXT))
+    delivery_.add(context_record(change.device));
+  if (change.kind == ResourceChange::Kind::kStreamCreated && enabled(CUPTI_ACTIVITY_KIND_STREAM)) {
+    delivery_.add(stream_record(change.device, change.stream->id, change.stream->priority, 0));
+  }
+}
+
+}  // namespace simgpu::cupti

@@ -1,0 +1,76 @@
+// What CUPTI's stand-in sees of the machine, turned into records and callbacks.
+#pragma once
+
+#include <cupti.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/machine.h"
+#include "cupti/delivery.h"
+#include "cupti/subscription.h"
+#include "cupti/timestamps.h"
+
+namespace simgpu::cupti {
+
+class Tool final : public Observer {
+ public:
+  // Never destroyed: calls may come while the program exits.
+  static Tool& instance();
+
+  Timestamps& timestamps() noexcept { return timestamps_; }
+  Delivery& delivery() noexcept { return delivery_; }
+  Subscription& subscription() noexcept { return subscription_; }
+
+  bool enabled(CUpti_ActivityKind kind) const noexcept {
+    return enabled_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+  }
+  void enable(CUpti_ActivityKind kind, bool on);
+  // Single functions of an API can be left out.
+  void enable_function(Api api, std::uint32_t id, bool on);
+
+  // Watches the machine while somebody wants to know something.
+  void update_watch();
+
+  // The calling thread's ids, by kind.
+  void push(CUpti_ExternalCorrelationKind kind, std::uint64_t id);
+  bool pop(CUpti_ExternalCorrelationKind kind, std::uint64_t* id);
+
+  void flush(bool forced);
+
+  void on_enter(ApiCall& call) override;
+  void on_leave(ApiCall& call) override;
+  void on_activity(const Activity& activity) override;
+  void on_synchronization(const Synchronization& synchronization) override;
+  void on_event(const EventMark& mark) override;
+  void on_graph_run(const GraphRun& run) override;
+  void on_resource(const ResourceChange& change) override;
+
+ private:
+  static constexpr std::size_t kKinds = CUPTI_ACTIVITY_KIND_COUNT;
+  static constexpr std::size_t kFunctions = 1024;
+
+  Tool();
+  bool records(Api api, std::uint32_t id) const noexcept;
+  Span span_of(const Slot& slot) const;
+  Span in_stream(const Activity& activity);
+  void spoil(Record& record);
+
+  std::array<std::atomic<bool>, kKinds> enabled_{};
+  std::array<std::array<std::atomic<bool>, kFunctions>, 2> left_out_{};  // by API and function
+  Timestamps timestamps_;
+  Delivery delivery_;
+  Subscription subscription_;
+
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> stream_ends_;  // in the client's unit
+  std::uint64_t device_records_ = 0;
+  std::uint64_t last_kernel_end_ = 0;
+  std::uint32_t last_correlation_ = 0;
+};
+
+}  // namespace simgpu::cupti

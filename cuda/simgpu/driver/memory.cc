@@ -1,0 +1,244 @@
+// Addresses and memory apart from each other: a program reserves the one, creates the other, and
+// maps them. PyTorch's expandable segments are made of it.
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "driver/api.h"
+
+using simgpu::machine;
+using simgpu::MemoryKind;
+using simgpu::driver::failed;
+using simgpu::driver::result_of;
+
+namespace {
+
+constexpr std::size_t kGranularity = std::size_t{2} << 20;
+
+struct Handle {
+  int device;
+  std::size_t bytes;
+  std::atomic<int> references{1};
+};
+Handle* handle_of(CUmemGenericAllocationHandle handle) { return reinterpret_cast<Handle*>(handle); }
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+void release(Handle* handle) {
+  if (handle->references.fetch_sub(1) != 1) return;
+  machine().memory().give(handle->device, handle->bytes);
+  delete handle;
+}
+
+// What is mapped where, so that unmapping gives the memory back.
+struct Mappings {
+  std::mutex mutex;
+  std::unordered_map<CUdeviceptr, Handle*> handles;
+};
+Mappings& mappings() {
+  static auto* instance = new Mappings;  // used while the program exits
+  return *instance;
+}
+
+}  // namespace
+
+SIMGPU_API CUresult cuMemGetAllocationGranularity(std::size_t* granularity,
+                                                  const CUmemAllocationProp* properties,
+                                                  CUmemAllocationGranularity_flags option) {
+  SIMGPU_DRIVER_CALL(call, cuMemGetAllocationGranularity, granularity, properties, option);
+  if (granularity == nullptr || properties == nullptr) return failed(CUDA_ERROR_INVALID_VALUE);
+  *granularity = kGranularity;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes,
+                                        std::size_t alignment, CUdeviceptr wish,
+                                        unsigned long long flags) {
+  SIMGPU_DRIVER_CALL(call, cuMemAddressReserve, address, bytes, alignment, wish, flags);
+  if (address == nullptr || bytes == 0 || bytes % kGranularity != 0)
+    return failed(CUDA_ERROR_INVALID_VALUE);
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return failed(CUDA_ERROR_OUT_OF_MEMORY);
+  *address = reinterpret_cast<CUdeviceptr>(base);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes) {
+  SIMGPU_DRIVER_CALL(call, cuMemAddressFree, address, bytes);
+  return munmap(pointer(address), bytes) == 0 ? CUDA_SUCCESS : failed(CUDA_ERROR_INVALID_VALUE);
+}
+
+SIMGPU_API CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                                const CUmemAllocationProp* properties, unsigned long long flags) {
+  SIMGPU_DRIVER_CALL(call, cuMemCreate, handle, bytes, properties, flags);
+  if (handle == nullptr || properties == nullptr || bytes == 0 || bytes % kGranularity != 0)
+    return failed(CUDA_ERROR_INVALID_VALUE);
+  const int device = properties->location.id;
+  if (!simgpu::is_device(device)) return failed(CUDA_ERROR_INVALID_DEVICE);
+  if (!machine().count_allocation() || !machine().memory().take(device, bytes))
+    return failed(CUDA_ERROR_OUT_OF_MEMORY);
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Handle{device, bytes});
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  SIMGPU_DRIVER_CALL(call, cuMemRelease, handle);
+  if (handle == 0) return failed(CUDA_ERROR_INVALID_VALUE);
+  release(handle_of(handle));
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,
+                             CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  SIMGPU_DRIVER_CALL(call, cuMemMap, address, bytes, offset, handle, flags);
+  if (handle == 0 || bytes == 0) return failed(CUDA_ERROR_INVALID_VALUE);
+  Handle* memory = handle_of(handle);
+  if (!machine().memory().add_registered(pointer(address), bytes, memory->device,
+                                         MemoryKind::kDevice))
+    return failed(CUDA_ERROR_ALREADY_MAPPED);
+  memory->references.fetch_add(1);
+  const std::lock_guard lock(mappings().mutex);
+  mappings().handles[address] = memory;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
+  SIMGPU_DRIVER_CALL(call, cuMemUnmap, address, bytes);
+  if (!machine().memory().remove_registered(pointer(address)))
+    return failed(CUDA_ERROR_INVALID_VALUE);
+  madvise(pointer(address), bytes, MADV_DONTNEED);  // what is mapped there next begins as zeros
+  const std::lock_guard lock(mappings().mutex);
+  const auto found = mappings().handles.find(address);
+  release(found->second);
+  mappings().handles.erase(found);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes,
+                                   const CUmemAccessDesc* access, std::size_t count) {
+  SIMGPU_DRIVER_CALL(call, cuMemSetAccess, address, bytes, access, count);
+  return access != nullptr || count == 0 ? CUDA_SUCCESS : failed(CUDA_ERROR_INVALID_VALUE);
+}
+
+SIMGPU_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
+                                                void* address) {
+  const std::lock_guard lock(mappings().mutex);
+  const auto found = mappings().handles.find(reinterpret_cast<CUdeviceptr>(address));
+  if (handle == nullptr || found == mappings().handles.end()) return CUDA_ERROR_INVALID_VALUE;
+  found->second->references.fetch_add(1);
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(found->second);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+                                                           CUmemGenericAllocationHandle handle) {
+  if (properties == nullptr || handle == 0) return CUDA_ERROR_INVALID_VALUE;
+  *properties = {};
+  properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties->location.id = handle_of(handle)->device;
+  return CUDA_SUCCESS;
+}
+
+// ---- What an address is ----
+
+SIMGPU_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes,
+                                            CUdeviceptr address) {
+  SIMGPU_DRIVER_CALL(call, cuMemGetAddressRange_v2, base, bytes, address);
+  const auto found = machine().memory().find(pointer(address));
+  if (!found) return failed(CUDA_ERROR_NOT_FOUND);
+  if (base != nullptr) *base = reinterpret_cast<CUdeviceptr>(found->base);
+  if (bytes != nullptr) *bytes = found->bytes;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attribute,
+                                          CUdeviceptr address) {
+  SIMGPU_DRIVER_CALL(call, cuPointerGetAttribute, value, attribute, address);
+  if (value == nullptr) return failed(CUDA_ERROR_INVALID_VALUE);
+  const auto found = machine().memory().find(pointer(address));
+  if (!found) return failed(CUDA_ERROR_INVALID_VALUE);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(value) = simgpu::driver::context_of(found->device);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(value) =
+          found->kind == MemoryKind::kHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      *static_cast<CUdeviceptr*>(value) = address;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(value) = found->device;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned*>(value) = found->kind == MemoryKind::kManaged ? 1 : 0;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(value) = reinterpret_cast<CUdeviceptr>(found->base);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<std::size_t*>(value) = found->bytes;
+      return CUDA_SUCCESS;
+    default:
+      return failed(CUDA_ERROR_NOT_SUPPORTED);
+  }
+}
+
+SIMGPU_API CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, std::size_t count,
+                                     CUstream stream) {
+  SIMGPU_DRIVER_CALL(call, cuMemsetD32Async, address, value, count, stream);
+  constexpr unsigned kByte = 0xff;
+  const unsigned byte = value & kByte;
+  const bool is_bytes = value == byte * 0x01010101U;
+  const std::size_t bytes = count * sizeof value;
+  const cudaError_t result =
+      cudaMemsetAsync(pointer(address), static_cast<int>(byte), bytes, stream);
+  if (result == cudaSuccess && !is_bytes)
+    std::fill_n(static_cast<unsigned*>(pointer(address)), count, value);
+  return result_of(result);
+}
+
+SIMGPU_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                            unsigned flags) {
+  SIMGPU_DRIVER_CALL(call, cuStreamWriteValue32_v2, stream, address, value, flags);
+  if (address == 0) return failed(CUDA_ERROR_INVALID_VALUE);
+  *static_cast<cuuint32_t*>(pointer(address)) = value;
+  return CUDA_SUCCESS;
+}
+
+// ---- Memory of other processes and of many devices at once: not simulated ----
+
+SIMGPU_API CUresult cuMemExportToShareableHandle(void* /*shareable*/,
+                                                 CUmemGenericAllocationHandle /*handle*/,
+                                                 CUmemAllocationHandleType /*type*/,
+                                                 unsigned long long /*flags*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* /*handle*/,
+                                                   void* /*shareable*/,
+                                                   CUmemAllocationHandleType /*type*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle* /*handle*/,
+                                      const CUmulticastObjectProp* /*properties*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle /*handle*/,
+                                         CUdevice /*device*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuMulticastBindMem(CUmemGenericAllocationHandle /*multicast*/,
+                                       std::size_t /*at*/, CUmemGenericAllocationHandle /*memory*/,
+                                       std::size_t /*offset*/, std::size_t /*bytes*/,
+                                       unsigned long long /*flags*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuMulticastUnbind(CUmemGenericAllocationHandle /*multicast*/,
+                                      CUdevice /*device*/, std::size_t /*offset*/,
+                                      std::size_t /*bytes*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
