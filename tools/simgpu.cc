@@ -32,6 +32,7 @@ constexpr std::array kFaces = {
     Face{"libcupti.so.13", "nvidia-cuda-cupti"},
     Face{"libcublasLt.so.13", "nvidia-cublas"},
     Face{"libcublas.so.13", "nvidia-cublas"},
+    Face{"libnvidia-ml.so.1", ""},
     Face{"libsimgpu_no_cudnn.so", ""},
 };
 constexpr Face kNoCupti{"libsimgpu_no_cupti.so", ""};

@@ -41,8 +41,9 @@ struct Event {
   unsigned flags = 0;
   std::uint32_t id = 0;
   std::atomic<std::uint64_t> time_ns{0};  // when it happens; 0: never recorded
+  std::atomic<std::uint32_t> record_id{0};  // of the call that recorded it last
   // Recorded while its stream was captured: the capture, and what came before it.
-  std::uint64_t capture_id = 0;
+  std::atomic<std::uint64_t> capture_id{0};
   std::vector<Node*> captured;
 };
 

@@ -60,6 +60,7 @@ struct Synchronization {
   int device = 0;
   std::uint32_t stream_id = 0;  // of the stream, or of the one that waits
   std::uint32_t event_id = 0;
+  std::uint32_t event_record_id = 0;  // the correlation of the call that recorded it
   std::uint32_t correlation = 0;
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;

@@ -108,8 +108,8 @@ SIMGPU_API CUptiResult cuptiActivityEnableDeviceGraph(uint8_t enable) {
 SIMGPU_API CUptiResult cuptiActivityEnableHWTrace(uint8_t enable) {
   return enable == 0 ? CUPTI_SUCCESS : failed(CUPTI_ERROR_NOT_SUPPORTED);
 }
-// The device's times of events are always in their records.
-SIMGPU_API CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t /*enable*/) {
+SIMGPU_API CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable) {
+  tool().enable_event_times(enable != 0);
   return CUPTI_SUCCESS;
 }
 
@@ -123,6 +123,7 @@ SIMGPU_API CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackReque
 }
 
 SIMGPU_API CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  if (!tool().delivery().has_callbacks()) return failed(CUPTI_ERROR_INVALID_OPERATION);
   tool().flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
   return CUPTI_SUCCESS;
 }
@@ -207,6 +208,7 @@ SIMGPU_API CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
 
 SIMGPU_API CUptiResult
 cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
+  if (callback == nullptr) return failed(CUPTI_ERROR_INVALID_PARAMETER);
   tool().timestamps().set_callback(callback);
   return CUPTI_SUCCESS;
 }

@@ -45,6 +45,8 @@ void Delivery::start_thread() {
 void Delivery::forget_thread() noexcept {
   std::construct_at(&mutex_);
   std::construct_at(&delivery_mutex_);
+  std::construct_at(&wake_);
+  std::construct_at(&flushed_);
   has_thread_ = false;
 }
 
@@ -58,9 +60,9 @@ Delivery::Buffer Delivery::request() {
 
 void Delivery::add(const Record& record) {
   if (!asked_.load(std::memory_order_relaxed) && has_callbacks() && !asked_.exchange(true)) {
-    const Buffer first = request();  // outside the lock: it is the client's code
+    const Buffer fresh = request();  // outside the lock: it is the client's code
     const std::lock_guard lock(mutex_);
-    spare_ = first;
+    spare_ = fresh;
   }
   bool many = false;
   {
@@ -98,14 +100,14 @@ void Delivery::run() {
     const auto asked = [this] {
       return flushes_asked_ != flushes_done_ || pending_.size() >= kManyRecords;
     };
-    bool timed_out = false;
     if (period_ms_ != 0) {
-      timed_out = !wake_.wait_for(lock, std::chrono::milliseconds(period_ms_), asked);
+      wake_.wait_for(lock, std::chrono::milliseconds(period_ms_), asked);
     } else {
       wake_.wait(lock, [&] { return asked() || period_ms_ != 0; });
     }
     const std::uint64_t flush = flushes_asked_;
-    const bool everything = timed_out || flush != flushes_done_;
+    // Without being asked, only full buffers are given back.
+    const bool everything = flush != flushes_done_;
     const bool forced = std::exchange(forced_, false);
     lock.unlock();
     deliver(everything, forced);
@@ -154,6 +156,7 @@ void Delivery::deliver(bool everything, bool forced) {
   for (const Record& record : take_ready(forced)) put(record);
   if (everything && current_.memory != nullptr) {
     if (Machine::instance().config().fault(FaultKind::kLateBuffer) && has_thread_) {
+      asked_ = false;
       late_ = std::exchange(current_, {});
     } else {
       complete();
@@ -168,26 +171,30 @@ void Delivery::put(const Record& record) {
     dropped_.fetch_add(1);
     return;
   }
-  const bool full = current_.size - current_.used < record.size ||
-                    (current_.most_records != 0 && current_.records == current_.most_records);
-  if (current_.memory != nullptr && full) complete();
+  if (current_.memory != nullptr && current_.size - current_.used < record.size) complete();
   if (current_.memory == nullptr) {
     {
       const std::lock_guard lock(mutex_);
       current_ = std::exchange(spare_, {});
     }
     if (current_.memory == nullptr) current_ = request();
+    asked_ = current_.memory != nullptr;
   }
   if (current_.size < record.size) {
+    if (current_.memory == nullptr) asked_ = false;  // the client declined: the next asks again
     dropped_.fetch_add(1);
     return;
   }
   std::memcpy(current_.memory + current_.used, record.bytes, record.size);
   current_.used += record.size;
   ++current_.records;
+  if (current_.records == current_.most_records) complete();
 }
 
-void Delivery::complete() { complete(std::exchange(current_, {})); }
+void Delivery::complete() {
+  asked_ = false;
+  complete(std::exchange(current_, {}));
+}
 
 void Delivery::complete(Buffer buffer) {
   const auto give = complete_.load();

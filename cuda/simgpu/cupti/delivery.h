@@ -26,7 +26,7 @@ class Delivery {
                      CUpti_BuffersCallbackCompleteFunc complete_buffer);
   bool has_callbacks() const noexcept { return request_.load() != nullptr; }
 
-  // Takes a record. The first one asks the client for a buffer, on this thread.
+  // Takes a record. Where there is no buffer, it asks the client for one, on this thread.
   void add(const Record& record);
 
   // Gives back what there is, and returns when the client has it. Forced: also what has not ended,
@@ -67,7 +67,7 @@ class Delivery {
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
   std::atomic<std::size_t> dropped_{0};
   std::atomic<bool> zeroed_{false};
-  std::atomic<bool> asked_{false};  // the client for its first buffer
+  std::atomic<bool> asked_{false};  // the client for the buffer that is filled, or will be next
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -93,27 +93,6 @@ Record make_copy(const Activity& copy, Span span) {
   return Record::of(record, copy.slot.end_ns, order_of(copy.device, copy.stream_id));
 }
 
-Record make_peer_copy(const Activity& copy, Span span) {
-  CUpti_ActivityMemcpyPtoP4 record{};
-  record.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
-  record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
-  record.srcKind = record.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  record.flags = copy.is_async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
-  record.bytes = copy.bytes;
-  record.start = span.start;
-  record.end = span.end;
-  record.deviceId = record.srcDeviceId = static_cast<std::uint32_t>(copy.device);
-  record.contextId = record.srcContextId = context_id(copy.device);
-  record.streamId = copy.stream_id;
-  record.dstDeviceId = static_cast<std::uint32_t>(copy.peer_device);
-  record.dstContextId = context_id(copy.peer_device);
-  record.correlationId = copy.correlation;
-  record.graphNodeId = copy.node;
-  record.graphId = copy.graph;
-  record.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
-  return Record::of(record, copy.slot.end_ns, order_of(copy.device, copy.stream_id));
-}
-
 template <typename T>
 Record make_synchronization(const Synchronization& what, Span span) {
   T record{};
@@ -124,6 +103,12 @@ Record make_synchronization(const Synchronization& what, Span span) {
   record.contextId = context_id(what.device);
   record.streamId = what.stream_id;
   record.cudaEventId = what.event_id;
+  if constexpr (requires { record.cudaEventSyncId; }) {
+    const bool of_event = what.kind == Synchronization::Kind::kEvent ||
+                          what.kind == Synchronization::Kind::kStreamWait;
+    record.cudaEventSyncId =
+        of_event ? what.event_record_id : std::uint64_t{CUPTI_SYNCHRONIZATION_INVALID_VALUE};
+  }
   switch (what.kind) {
     case Synchronization::Kind::kEvent:
       record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
@@ -155,6 +140,7 @@ Record make_event(const EventMark& mark, std::uint64_t time) {
   if constexpr (requires { record.deviceTimestamp; }) {
     record.deviceId = static_cast<std::uint32_t>(mark.device);
     record.deviceTimestamp = time;
+    record.cudaEventSyncId = mark.correlation;
   }
   return Record::of(record, mark.time_ns, order_of(mark.device, mark.stream_id));
 }
@@ -296,9 +282,29 @@ Record kernel_record(const Activity& kernel, Span span, CUpti_ActivityKind kind)
 }
 
 Record copy_record(const Activity& copy, Span span) {
-  if (copy.path == CopyPath::kPeer) return make_peer_copy(copy, span);
   return is_old_version() ? make_copy<CUpti_ActivityMemcpy5>(copy, span)
                           : make_copy<CUpti_ActivityMemcpy6>(copy, span);
+}
+
+Record peer_copy_record(const Activity& copy, Span span) {
+  CUpti_ActivityMemcpyPtoP4 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+  record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+  record.srcKind = record.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  record.flags = copy.is_async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
+  record.bytes = copy.bytes;
+  record.start = span.start;
+  record.end = span.end;
+  record.deviceId = record.srcDeviceId = static_cast<std::uint32_t>(copy.device);
+  record.contextId = record.srcContextId = context_id(copy.device);
+  record.streamId = copy.stream_id;
+  record.dstDeviceId = static_cast<std::uint32_t>(copy.peer_device);
+  record.dstContextId = context_id(copy.peer_device);
+  record.correlationId = copy.correlation;
+  record.graphNodeId = copy.node;
+  record.graphId = copy.graph;
+  record.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
+  return Record::of(record, copy.slot.end_ns, order_of(copy.device, copy.stream_id));
 }
 
 Record fill_record(const Activity& fill, Span span) {
@@ -312,6 +318,7 @@ Record fill_record(const Activity& fill, Span span) {
   record.contextId = context_id(fill.device);
   record.streamId = fill.stream_id;
   record.correlationId = fill.correlation;
+  record.flags = fill.is_async ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
   record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   record.graphNodeId = fill.node;
   record.graphId = fill.graph;
@@ -359,13 +366,15 @@ Record graph_record(const GraphRun& run, Span span) {
                           : make_graph<CUpti_ActivityGraphTrace2>(run, span);
 }
 
-Record stream_record(int device, std::uint32_t id, int priority, std::uint32_t correlation) {
+Record stream_record(const Stream& stream, std::uint32_t correlation) {
+  constexpr unsigned kNonBlocking = 1;  // as a stream's flags have it
   CUpti_ActivityStream record{};
   record.kind = CUPTI_ACTIVITY_KIND_STREAM;
-  record.contextId = context_id(device);
-  record.streamId = id;
-  record.priority = static_cast<std::uint32_t>(priority);
-  record.flag = CUPTI_ACTIVITY_STREAM_CREATE_FLAG_DEFAULT;
+  record.contextId = context_id(stream.device);
+  record.streamId = stream.id;
+  record.priority = static_cast<std::uint32_t>(stream.priority);
+  record.flag = stream.flags == kNonBlocking ? CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING
+                                             : CUPTI_ACTIVITY_STREAM_CREATE_FLAG_DEFAULT;
   record.correlationId = correlation;
   return Record::of(record, 0, kHostOrder);
 }

@@ -47,6 +47,7 @@ std::size_t record_size(CUpti_ActivityKind kind);
 
 Record kernel_record(const Activity& kernel, Span span, CUpti_ActivityKind kind);
 Record copy_record(const Activity& copy, Span span);
+Record peer_copy_record(const Activity& copy, Span span);
 Record fill_record(const Activity& fill, Span span);
 Record api_record(const ApiCall& call, Span span, std::uint32_t thread);
 Record correlation_record(CUpti_ExternalCorrelationKind kind, std::uint64_t id,
@@ -54,7 +55,7 @@ Record correlation_record(CUpti_ExternalCorrelationKind kind, std::uint64_t id,
 Record synchronization_record(const Synchronization& synchronization, Span span);
 Record event_record(const EventMark& mark, std::uint64_t time);
 Record graph_record(const GraphRun& run, Span span);
-Record stream_record(int device, std::uint32_t id, int priority, std::uint32_t correlation);
+Record stream_record(const Stream& stream, std::uint32_t correlation);
 Record overhead_record(CUpti_ActivityOverheadKind kind, Span span, std::uint32_t thread);
 Record device_record(int device);
 Record context_record(int device);

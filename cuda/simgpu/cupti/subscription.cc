@@ -75,9 +75,11 @@ Handle handle_of(const T* object) {
 }  // namespace
 
 bool Subscription::subscribe(CUpti_CallbackFunc callback, void* data) {
-  CUpti_CallbackFunc none = nullptr;
+  const std::lock_guard lock(mutex_);
+  if (is_active()) return false;
   data_ = data;
-  return callback_.compare_exchange_strong(none, callback);
+  callback_ = callback;
+  return true;
 }
 
 void Subscription::unsubscribe() {

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "core/observer.h"
@@ -41,6 +42,7 @@ class Subscription {
   void call_back(ApiCall& call, CUpti_ApiCallbackSite site);
   void call(CUpti_CallbackDomain domain, std::uint32_t id, const void* data) const;
 
+  std::mutex mutex_;  // of those who want to be the one
   std::atomic<CUpti_CallbackFunc> callback_{nullptr};
   std::atomic<void*> data_{nullptr};
   std::array<std::array<std::atomic<bool>, kCallbacks>, kDomains> enabled_{};

@@ -23,10 +23,24 @@ constexpr std::uint64_t kShortestMeasureNs = 200'000;
 
 Timestamps::Timestamps() : callback_(&wall_ns) {}
 
-Timestamps::Sample Timestamps::sample() const { return {clock_ns(CLOCK_MONOTONIC), now()}; }
+// Both clocks as close together as a few attempts allow: the thread may lose the processor between.
+Timestamps::Sample Timestamps::sample() const {
+  constexpr int kAttempts = 5;
+  Sample best{};
+  std::uint64_t closest_ns = ~std::uint64_t{0};
+  for (int i = 0; i < kAttempts; ++i) {
+    const std::uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
+    const std::uint64_t client = now();
+    const std::uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - before_ns;
+    if (took_ns >= closest_ns) continue;
+    closest_ns = took_ns;
+    best = {before_ns + took_ns / 2, client};
+  }
+  return best;
+}
 
 void Timestamps::set_callback(CUpti_TimestampCallbackFunc callback) {
-  callback_ = callback != nullptr ? callback : &wall_ns;
+  callback_ = callback;
   units_per_ns_ = 1;
   // The client may read the machine's own clock, which may be virtual: then there is nothing to
   // convert.
@@ -34,7 +48,7 @@ void Timestamps::set_callback(CUpti_TimestampCallbackFunc callback) {
   const std::uint64_t before = clock.now();
   const std::uint64_t read = now();
   is_machines_clock_ = before <= read && read <= clock.now();
-  if (callback == nullptr || is_machines_clock_) return;
+  if (is_machines_clock_) return;
   first_ = sample();
   while (clock_ns(CLOCK_MONOTONIC) - first_.host_ns < kShortestMeasureNs) {
   }

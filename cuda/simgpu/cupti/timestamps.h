@@ -16,7 +16,6 @@ class Timestamps {
  public:
   Timestamps();
 
-  // nullptr: the wall clock again.
   void set_callback(CUpti_TimestampCallbackFunc callback);
 
   std::uint64_t now() const { return callback_.load(std::memory_order_relaxed)(); }

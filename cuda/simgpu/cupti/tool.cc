@@ -12,6 +12,7 @@ namespace {
 struct Moment {
   std::uint64_t ns = 0;
   std::uint64_t client = 0;
+  std::uint32_t correlation = 0;
 };
 thread_local Moment moment;
 
@@ -21,6 +22,12 @@ std::uint32_t thread_id() {
   static thread_local const auto id = static_cast<std::uint32_t>(gettid());
   return id;
 }
+
+bool is_api(CUpti_ActivityKind kind) {
+  return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER;
+}
+
+std::size_t index_of(Api api) { return static_cast<std::size_t>(api); }
 
 std::uint64_t every(FaultKind kind) { return Machine::instance().config().fault(kind).value_or(0); }
 
@@ -37,6 +44,10 @@ Tool::Tool() {
 
 void Tool::enable(CUpti_ActivityKind kind, bool on) {
   const bool was_on = enabled_[static_cast<std::size_t>(kind)].exchange(on);
+  if (is_api(kind)) {
+    const Api api = kind == CUPTI_ACTIVITY_KIND_RUNTIME ? Api::kRuntime : Api::kDriver;
+    for (auto& function : recorded_[index_of(api)]) function = on;
+  }
   update_watch();
   if (!on || was_on) return;
   Machine& machine = Machine::instance();
@@ -49,13 +60,16 @@ void Tool::enable(CUpti_ActivityKind kind, bool on) {
 }
 
 void Tool::enable_function(Api api, std::uint32_t id, bool on) {
-  if (id < kFunctions) left_out_[static_cast<std::size_t>(api)][id] = !on;
+  if (id < kFunctions) recorded_[index_of(api)][id] = on;
+  update_watch();
 }
 
 void Tool::update_watch() {
-  const bool wanted =
-      subscription_.is_active() ||
-      std::any_of(enabled_.begin(), enabled_.end(), [](const auto& kind) { return kind.load(); });
+  const auto has_any = [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](const auto& each) { return each.load(); });
+  };
+  const bool wanted = subscription_.is_active() || has_any(enabled_) || has_any(recorded_[0]) ||
+                      has_any(recorded_[1]);
   Machine::instance().set_observer(wanted ? this : nullptr);
 }
 
@@ -82,15 +96,22 @@ void Tool::flush(bool forced) {
 }
 
 bool Tool::records(Api api, std::uint32_t id) const noexcept {
-  const bool left_out = id < kFunctions && left_out_[static_cast<std::size_t>(api)][id].load(
-                                               std::memory_order_relaxed);
-  return !left_out &&
-         enabled(api == Api::kRuntime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER);
+  return id < kFunctions && recorded_[index_of(api)][id].load(std::memory_order_relaxed);
 }
 
 void Tool::on_enter(ApiCall& call) {
-  call.entered_at = timestamps_.now();
-  moment = {call.entered_ns, call.entered_at};
+  // Both clocks, close together: where the thread lost the processor between, once more.
+  constexpr std::uint64_t kCloseNs = 5'000;
+  constexpr int kAttempts = 3;
+  const DeviceClock& clock = Machine::instance().clock();
+  std::uint64_t before_ns = call.entered_ns;
+  for (int i = 0; i < kAttempts; ++i) {
+    call.entered_at = timestamps_.now();
+    const std::uint64_t after_ns = clock.now();
+    moment = {after_ns, call.entered_at, call.correlation};
+    if (after_ns - before_ns < kCloseNs) break;
+    before_ns = after_ns;
+  }
   subscription_.on_enter(call);
 }
 
@@ -136,9 +157,10 @@ void Tool::spoil(Record& record) {
   };
   const std::lock_guard lock(mutex_);
   ++device_records_;
-  if (is_nth(FaultKind::kOverlap) && last_kernel_end_ != 0 && *fields.start >= last_kernel_end_)
-    *fields.start = last_kernel_end_ - (*fields.end - *fields.start) / 2 - 1;
-  last_kernel_end_ = *fields.end;
+  std::uint64_t& last_end = told_ends_[record.order];
+  if (is_nth(FaultKind::kOverlap) && last_end != 0 && *fields.start >= last_end)
+    *fields.start = last_end - (*fields.end - *fields.start) / 2 - 1;
+  last_end = *fields.end;
   if (is_nth(FaultKind::kDuplicateCorrelation) && last_correlation_ != 0)
     *fields.correlation = last_correlation_;
   last_correlation_ = *fields.correlation;
@@ -163,9 +185,12 @@ void Tool::on_activity(const Activity& activity) {
       }
       break;
     case Activity::Kind::kCopy:
-      if (enabled(activity.path == CopyPath::kPeer ? CUPTI_ACTIVITY_KIND_MEMCPY2
-                                                   : CUPTI_ACTIVITY_KIND_MEMCPY))
+      // A copy between devices has a record of its own for who asks for it.
+      if (activity.path == CopyPath::kPeer && enabled(CUPTI_ACTIVITY_KIND_MEMCPY2)) {
+        deliver(peer_copy_record(activity, in_stream(activity)));
+      } else if (enabled(CUPTI_ACTIVITY_KIND_MEMCPY)) {
         deliver(copy_record(activity, in_stream(activity)));
+      }
       break;
     case Activity::Kind::kFill:
       if (enabled(CUPTI_ACTIVITY_KIND_MEMSET)) deliver(fill_record(activity, in_stream(activity)));
@@ -183,7 +208,9 @@ void Tool::on_synchronization(const Synchronization& synchronization) {
 
 void Tool::on_event(const EventMark& mark) {
   if (!enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;
-  delivery_.add(event_record(mark, timestamps_.at(mark.time_ns, moment.ns, moment.client)));
+  const std::uint64_t time =
+      event_times_ ? timestamps_.at(mark.time_ns, moment.ns, moment.client) : 0;
+  delivery_.add(event_record(mark, time));
 }
 
 void Tool::on_graph_run(const GraphRun& run) {
@@ -196,7 +223,7 @@ void Tool::on_resource(const ResourceChange& change) {
   if (change.kind == ResourceChange::Kind::kContextCreated && enabled(CUPTI_ACTIVITY_KIND_CONTEXT))
     delivery_.add(context_record(change.device));
   if (change.kind == ResourceChange::Kind::kStreamCreated && enabled(CUPTI_ACTIVITY_KIND_STREAM)) {
-    delivery_.add(stream_record(change.device, change.stream->id, change.stream->priority, 0));
+    delivery_.add(stream_record(*change.stream, moment.correlation));
   }
 }
 

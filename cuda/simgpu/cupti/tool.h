@@ -30,8 +30,11 @@ class Tool final : public Observer {
     return enabled_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
   }
   void enable(CUpti_ActivityKind kind, bool on);
-  // Single functions of an API can be left out.
+  // A single function of an API, whether or not the others are: until the API's kind is set anew.
   void enable_function(Api api, std::uint32_t id, bool on);
+
+  // The device's times of events are told only to those who ask.
+  void enable_event_times(bool on) noexcept { event_times_.store(on); }
 
   // Watches the machine while somebody wants to know something.
   void update_watch();
@@ -61,7 +64,8 @@ class Tool final : public Observer {
   void spoil(Record& record);
 
   std::array<std::atomic<bool>, kKinds> enabled_{};
-  std::array<std::array<std::atomic<bool>, kFunctions>, 2> left_out_{};  // by API and function
+  std::array<std::array<std::atomic<bool>, kFunctions>, 2> recorded_{};  // by API and function
+  std::atomic<bool> event_times_{false};
   Timestamps timestamps_;
   Delivery delivery_;
   Subscription subscription_;
@@ -69,7 +73,7 @@ class Tool final : public Observer {
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> stream_ends_;  // in the client's unit
   std::uint64_t device_records_ = 0;
-  std::uint64_t last_kernel_end_ = 0;
+  std::map<std::uint64_t, std::uint64_t> told_ends_;  // of each stream's last record
   std::uint32_t last_correlation_ = 0;
 };
 

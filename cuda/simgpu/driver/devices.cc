@@ -142,7 +142,11 @@ SIMGPU_API CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API CUresult cuCtxSynchronize() { return result_of(cudaDeviceSynchronize()); }
+SIMGPU_API CUresult cuCtxSynchronize() {
+  const simgpu::Call call(simgpu::Api::kDriver, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
+                          "cuCtxSynchronize", nullptr);
+  return result_of(cudaDeviceSynchronize());
+}
 
 SIMGPU_API CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -190,6 +194,5 @@ SIMGPU_API CUresult cuGetProcAddress_v2(const char* symbol, void** function, int
   const cudaError_t error = cudaGetDriverEntryPointByVersion(
       symbol, function, static_cast<unsigned>(version), flags, &result);
   if (status != nullptr) *status = static_cast<CUdriverProcAddressQueryResult>(result);
-  if (error != cudaSuccess) return result_of(error);
-  return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return result_of(error);  // a function that is not there is no error: it is null
 }

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 
 #include "driver/api.h"
 
@@ -31,9 +33,23 @@ void release(Handle* handle) {
 }
 
 // What is mapped where, so that unmapping gives the memory back.
+struct Mapping {
+  std::size_t bytes;
+  Handle* memory;
+};
 struct Mappings {
   std::mutex mutex;
-  std::unordered_map<CUdeviceptr, Handle*> handles;
+  std::map<CUdeviceptr, Mapping> by_address;
+
+  // Whether the range is all mapped, from the beginning of one mapping to the end of another.
+  bool covers(CUdeviceptr address, std::size_t bytes) const {
+    std::size_t covered = 0;
+    for (auto each = by_address.find(address); covered < bytes; ++each) {
+      if (each == by_address.end() || each->first != address + covered) return false;
+      covered += each->second.bytes;
+    }
+    return bytes != 0 && covered == bytes;
+  }
 };
 Mappings& mappings() {
   static auto* instance = new Mappings;  // used while the program exits
@@ -92,42 +108,50 @@ SIMGPU_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 SIMGPU_API CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t offset,
                              CUmemGenericAllocationHandle handle, unsigned long long flags) {
   SIMGPU_DRIVER_CALL(call, cuMemMap, address, bytes, offset, handle, flags);
-  if (handle == 0 || bytes == 0) return failed(CUDA_ERROR_INVALID_VALUE);
+  if (handle == 0 || bytes == 0 || bytes % kGranularity != 0 || offset != 0 || flags != 0)
+    return failed(CUDA_ERROR_INVALID_VALUE);
   Handle* memory = handle_of(handle);
+  if (bytes > memory->bytes) return failed(CUDA_ERROR_INVALID_VALUE);
   if (!machine().memory().add_registered(pointer(address), bytes, memory->device,
                                          MemoryKind::kDevice))
     return failed(CUDA_ERROR_ALREADY_MAPPED);
   memory->references.fetch_add(1);
   const std::lock_guard lock(mappings().mutex);
-  mappings().handles[address] = memory;
+  mappings().by_address[address] = {bytes, memory};
   return CUDA_SUCCESS;
 }
 
 SIMGPU_API CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   SIMGPU_DRIVER_CALL(call, cuMemUnmap, address, bytes);
-  if (!machine().memory().remove_registered(pointer(address)))
-    return failed(CUDA_ERROR_INVALID_VALUE);
-  madvise(pointer(address), bytes, MADV_DONTNEED);  // what is mapped there next begins as zeros
   const std::lock_guard lock(mappings().mutex);
-  const auto found = mappings().handles.find(address);
-  release(found->second);
-  mappings().handles.erase(found);
+  auto& all = mappings().by_address;
+  if (!mappings().covers(address, bytes)) return failed(CUDA_ERROR_INVALID_VALUE);
+  const auto first = all.find(address);
+  const auto last = all.lower_bound(address + bytes);
+  for (auto each = first; each != last; ++each) {
+    machine().memory().remove_registered(pointer(each->first));
+    release(each->second.memory);
+  }
+  all.erase(first, last);
+  madvise(pointer(address), bytes, MADV_DONTNEED);  // what is mapped there next begins as zeros
   return CUDA_SUCCESS;
 }
 
 SIMGPU_API CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes,
                                    const CUmemAccessDesc* access, std::size_t count) {
   SIMGPU_DRIVER_CALL(call, cuMemSetAccess, address, bytes, access, count);
-  return access != nullptr || count == 0 ? CUDA_SUCCESS : failed(CUDA_ERROR_INVALID_VALUE);
+  const std::lock_guard lock(mappings().mutex);
+  const bool known = access != nullptr && mappings().covers(address, bytes);
+  return known ? CUDA_SUCCESS : failed(CUDA_ERROR_INVALID_VALUE);
 }
 
 SIMGPU_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
                                                 void* address) {
   const std::lock_guard lock(mappings().mutex);
-  const auto found = mappings().handles.find(reinterpret_cast<CUdeviceptr>(address));
-  if (handle == nullptr || found == mappings().handles.end()) return CUDA_ERROR_INVALID_VALUE;
-  found->second->references.fetch_add(1);
-  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(found->second);
+  const auto found = mappings().by_address.find(reinterpret_cast<CUdeviceptr>(address));
+  if (handle == nullptr || found == mappings().by_address.end()) return CUDA_ERROR_INVALID_VALUE;
+  found->second.memory->references.fetch_add(1);
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(found->second.memory);
   return CUDA_SUCCESS;
 }
 
@@ -167,8 +191,10 @@ SIMGPU_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attri
       *static_cast<unsigned*>(value) =
           found->kind == MemoryKind::kHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
       return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (found->kind == MemoryKind::kDevice) return failed(CUDA_ERROR_INVALID_VALUE);
+      [[fallthrough]];
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       *static_cast<CUdeviceptr*>(value) = address;
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:

@@ -75,7 +75,9 @@ void synchronize(const Call& call, Synchronization what, std::uint64_t until_ns)
 
 }  // namespace simgpu
 
+// An error that leaves the device unusable stays.
 SIMGPU_API cudaError_t cudaGetLastError() {
+  if (simgpu::machine().lost()) return simgpu::this_thread().last_error;
   return std::exchange(simgpu::this_thread().last_error, cudaSuccess);
 }
 

@@ -34,12 +34,26 @@ bool forbids(const Capture& capture) {
          (mode == cudaStreamCaptureModeGlobal && capture.mode == cudaStreamCaptureModeGlobal);
 }
 
+// Whether the stream is the legacy one, and would wait for a blocking stream of the capture.
+bool involves(const Capture& capture, const Stream& stream) {
+  if (stream.queue != simgpu::Timeline::kLegacyStream) return false;
+  return std::any_of(capture.tails.begin(), capture.tails.end(), [&](const auto& each) {
+    return each.first->device == stream.device && each.first->flags == cudaStreamDefault;
+  });
+}
+
 void join(Capture& capture, Stream& stream, const std::vector<Node*>& nodes) {
   std::vector<Node*>& tail = capture.tails[&stream];
   for (Node* node : nodes) {
     if (std::find(tail.begin(), tail.end(), node) == tail.end()) tail.push_back(node);
   }
   stream.capture.store(&capture, std::memory_order_release);
+}
+
+bool involves_any(const Stream& stream) {
+  const auto& active = captures().active;
+  return std::any_of(active.begin(), active.end(),
+                     [&](const auto& each) { return involves(*each.second, stream); });
 }
 
 // Whether all that other streams have in the graph comes before the origin's next.
@@ -167,7 +181,6 @@ cudaError_t allowed_now() {
   return result;
 }
 
-// The legacy stream would wait for blocking streams that are captured.
 cudaError_t allowed_on(const Stream& stream) {
   Captures& all = captures();
   if (all.count.load(std::memory_order_relaxed) == 0) [[likely]]
@@ -177,12 +190,8 @@ cudaError_t allowed_on(const Stream& stream) {
     capture->invalidated = true;
     return cudaErrorStreamCaptureUnsupported;
   }
-  if (stream.queue != Timeline::kLegacyStream) return cudaSuccess;
   for (const auto& [id, capture] : all.active) {
-    const bool waits = std::any_of(capture->tails.begin(), capture->tails.end(), [&](auto& each) {
-      return each.first->device == stream.device && each.first->flags == cudaStreamDefault;
-    });
-    if (!waits) continue;
+    if (!involves(*capture, stream)) continue;
     capture->invalidated = true;
     return cudaErrorStreamCaptureImplicit;
   }
@@ -256,6 +265,7 @@ SIMGPU_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCapt
   *status = cudaStreamCaptureStatusNone;
   if (captures().count.load(std::memory_order_relaxed) == 0) return cudaSuccess;
   const std::lock_guard lock(captures().mutex);
+  if (involves_any(stream_of(stream))) return failed(cudaErrorStreamCaptureImplicit);
   if (const Capture* capture = stream_of(stream).capture.load()) {
     *status =
         capture->invalidated ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
@@ -277,6 +287,7 @@ SIMGPU_API cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
   if (count != nullptr) *count = 0;
   if (captures().count.load(std::memory_order_relaxed) == 0) return cudaSuccess;
   const std::lock_guard lock(captures().mutex);
+  if (involves_any(stream_of(stream))) return failed(cudaErrorStreamCaptureImplicit);
   const Capture* capture = stream_of(stream).capture.load();
   if (capture == nullptr) return cudaSuccess;
   *status =

@@ -24,6 +24,8 @@ cudaError_t add(Stream& stream, std::function<void()> function) {
     node->effect = std::move(function);
     return simgpu::keep(stream, std::move(node));
   }
+  if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
+    return failed(error);
   const simgpu::Slot slot =
       simgpu::timeline_of(stream).enqueue(stream.queue, machine().clock().now(), kHandOverNs);
   machine().host_functions().add(slot.start_ns, std::move(function));

@@ -45,7 +45,8 @@ SIMGPU_API cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void
                                                         cudaDriverEntryPointQueryResult* status) {
   SIMGPU_CALL(call, cudaGetDriverEntryPointByVersion_v12050, symbol, function, version, flags,
               status);
-  if (symbol == nullptr || function == nullptr) return failed(cudaErrorInvalidValue);
+  if (symbol == nullptr || function == nullptr || version > CUDART_VERSION)
+    return failed(cudaErrorInvalidValue);
   *function = driver_function(symbol);
   const bool found = *function != nullptr;
   if (status != nullptr)

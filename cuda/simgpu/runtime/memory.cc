@@ -95,15 +95,17 @@ cudaError_t copy(const simgpu::Call& call, void* to, const void* from, std::size
 }
 
 cudaError_t set(const simgpu::Call& call, void* address, int value, std::size_t bytes,
-                Stream& stream) {
+                Stream& stream, bool is_async) {
   if (bytes == 0) return cudaSuccess;
   const auto found = machine().memory().find(address);
   if (!found || found->base + found->bytes < static_cast<std::byte*>(address) + bytes)
     return failed(cudaErrorInvalidValue);
   const bool registered = found->registered;
+  simgpu::Task task = machine().fill(value, bytes);
+  task.activity.is_async = is_async;
   std::uint64_t end_ns = 0;
   return simgpu::submit(
-      call, stream, machine().fill(value, bytes),
+      call, stream, task,
       [=] {
         if (registered) {
           std::memset(address, value, bytes);
@@ -218,13 +220,13 @@ SIMGPU_API cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* 
 
 SIMGPU_API cudaError_t cudaMemset(void* address, int value, std::size_t bytes) {
   SIMGPU_CALL(call, cudaMemset_v3020, address, value, bytes);
-  return set(call, address, value, bytes, simgpu::stream_of(nullptr));
+  return set(call, address, value, bytes, simgpu::stream_of(nullptr), /*is_async=*/false);
 }
 
 SIMGPU_API cudaError_t cudaMemsetAsync(void* address, int value, std::size_t bytes,
                                        cudaStream_t stream) {
   SIMGPU_CALL(call, cudaMemsetAsync_v3020, address, value, bytes, stream);
-  return set(call, address, value, bytes, simgpu::stream_of(stream));
+  return set(call, address, value, bytes, simgpu::stream_of(stream), /*is_async=*/true);
 }
 
 SIMGPU_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,

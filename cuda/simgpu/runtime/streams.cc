@@ -60,7 +60,10 @@ cudaError_t record(const simgpu::Call& call, cudaEvent_t handle, cudaStream_t st
   Stream& stream = stream_of(stream_handle);
   if (event.device != stream.device) return failed(cudaErrorInvalidResourceHandle);
   if (is_capturing(stream)) return keep_record(stream, event, external);
+  if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
+    return failed(error);
   event.capture_id = 0;
+  event.record_id = call.correlation();
   const std::uint64_t time_ns = timeline_of(stream).mark(stream.queue, machine().clock().now());
   event.time_ns.store(time_ns);
   if (simgpu::Observer* observer = machine().observer())
@@ -144,6 +147,8 @@ SIMGPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t even
   Event& awaited = event_of(event);
   if (is_capturing(stream) || awaited.capture_id != 0)
     return keep_wait(stream, awaited, (flags & cudaEventWaitExternal) != 0);
+  if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
+    return failed(error);
   timeline_of(stream).wait(stream.queue, awaited.time_ns.load());
   if (simgpu::Observer* observer = machine().observer()) {
     const std::uint64_t now_ns = machine().clock().now();
@@ -151,6 +156,7 @@ SIMGPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t even
                                   .device = stream.device,
                                   .stream_id = stream.id,
                                   .event_id = awaited.id,
+                                  .event_record_id = awaited.record_id,
                                   .correlation = call.correlation(),
                                   .start_ns = now_ns,
                                   .end_ns = now_ns});
@@ -201,10 +207,12 @@ SIMGPU_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const Event& event = event_of(handle);
   if (const cudaError_t error = simgpu::allowed_on(event); error != cudaSuccess)
     return failed(error);
-  simgpu::synchronize(
-      call,
-      {.kind = simgpu::Synchronization::Kind::kEvent, .device = event.device, .event_id = event.id},
-      event.time_ns.load());
+  simgpu::synchronize(call,
+                      {.kind = simgpu::Synchronization::Kind::kEvent,
+                       .device = event.device,
+                       .event_id = event.id,
+                       .event_record_id = event.record_id},
+                      event.time_ns.load());
   return cudaSuccess;
 }
 

@@ -1,7 +1,7 @@
 """Training programs as people write them: nothing here knows that the device may be simulated.
 
-    programs.py NAME…            runs them, one JSON line each
-    programs.py --profile NAME…  under torch.profiler, with what it saw of the device
+programs.py NAME…            runs them, one JSON line each
+programs.py --profile NAME…  under torch.profiler, with what it saw of the device
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import math
 import sys
 from collections.abc import Callable
 
-import torch
 import torchvision
-from torch import nn
 from torch.nn import functional
+
+import torch
+from torch import nn
 
 Step = Callable[[], torch.Tensor]
 
@@ -40,7 +41,9 @@ def resnet() -> Step:
 
 
 def vit() -> Step:
-    return image_step(torchvision.models.VisionTransformer(32, 8, 2, 4, 64, 128, num_classes=10), 32)
+    return image_step(
+        torchvision.models.VisionTransformer(32, 8, 2, 4, 64, 128, num_classes=10), 32
+    )
 
 
 class Block(nn.Module):
@@ -49,7 +52,9 @@ class Block(nn.Module):
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
@@ -98,7 +103,11 @@ def gpt24() -> Step:
 
 
 def lstm() -> Step:
-    embed, layers, head = nn.Embedding(50, 32).cuda(), nn.LSTM(32, 64, 2).cuda(), nn.Linear(64, 50).cuda()
+    embed, layers, head = (
+        nn.Embedding(50, 32).cuda(),
+        nn.LSTM(32, 64, 2).cuda(),
+        nn.Linear(64, 50).cuda(),
+    )
     parameters = [p for m in (embed, layers, head) for p in m.parameters()]
     optimizer = torch.optim.Adam(parameters)
     tokens = torch.randint(0, 50, (12, 4), device="cuda")
@@ -188,7 +197,9 @@ def graph() -> Step:
 
 
 def scaler() -> Step:
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LazyLinear(4)).cuda()
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LazyLinear(4)
+    ).cuda()
     data = torch.randn(2, 3, 8, 8, device="cuda")
     model(data)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -301,9 +312,10 @@ def devices() -> Step:
 PROGRAMS: dict[str, Callable[[], Step]] = {
     each.__name__: each
     for each in (
-        resnet, vit, gpt, gpt24, lstm, embedding, streams, graph, scaler, pinned, loader, memory, events, devices,
+        *(resnet, vit, gpt, gpt24, lstm, embedding, streams),
+        *(graph, scaler, pinned, loader, memory, events, devices),
     )
-}  # fmt: skip
+}
 
 
 def seen_by_profiler(step: Step) -> list[dict[str, object]]:
