@@ -43,6 +43,10 @@ std::string describe(const TraceInfo& info) {
        fmt::format("{} ({} cores, {})", info.run.cpu, info.run.cpu_count,
                    bytes(info.run.memory_bytes)));
   line(out, "clock", info.run.clock);
+  if (!info.run.simulated.empty()) {
+    line(out, "simulated",
+         fmt::format("ran on a {} (simgpu): no time is a real GPU's", info.run.simulated));
+  }
   line(out, "size", fmt::format("{} in {} packets", bytes(info.file_bytes), info.packets));
   line(out, "length",
        fmt::format("{:.3f} s", static_cast<double>(info.end_ns - info.start_ns) / 1e9));

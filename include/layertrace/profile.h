@@ -134,9 +134,10 @@ struct RunInfo {
   std::uint64_t memory_bytes = 0;
   std::uint64_t pid = 0;
   std::string program;
-  std::string clock;    // "tsc" or "boottime"
-  std::string created;  // UTC, ISO 8601
-  bool ops = true;      // operators were recorded
+  std::string clock;      // "tsc" or "boottime"; "virtual" is a simulated GPU's
+  std::string created;    // UTC, ISO 8601
+  bool ops = true;        // operators were recorded
+  std::string simulated;  // the simulated GPU that it ran on; "" for none
 };
 
 struct Profile {

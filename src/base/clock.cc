@@ -2,6 +2,8 @@
 
 #include <ctime>
 
+#include "base/simulation.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -10,6 +12,7 @@ namespace layertrace {
 namespace {
 
 bool invariant_counter() noexcept {
+  if (simulation().virtual_clock != nullptr) return false;
 #if defined(__x86_64__)
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned kAdvancedPowerLeaf = 0x80000007;
@@ -76,6 +79,11 @@ bool slept_since_load() noexcept {
 
 std::uint64_t boottime_ns() noexcept { return read_ns(CLOCK_BOOTTIME); }
 
+std::uint64_t detail::ticks_without_counter() noexcept {
+  const auto virtual_clock = simulation().virtual_clock;
+  return virtual_clock != nullptr ? virtual_clock() : boottime_ns();
+}
+
 TickScale::TickScale(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick)
     : base_ticks_(base_ticks),
       base_ns_(base_ns),
@@ -93,6 +101,9 @@ TickScale TickScale::measure() {
   return {anchor.ticks, anchor.ns, rate};
 }
 
-std::string_view clock_name() noexcept { return detail::counter_is_invariant ? "tsc" : "boottime"; }
+std::string_view clock_name() noexcept {
+  if (simulation().virtual_clock != nullptr) return "virtual";
+  return detail::counter_is_invariant ? "tsc" : "boottime";
+}
 
 }  // namespace layertrace

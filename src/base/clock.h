@@ -1,7 +1,8 @@
 // The clock that hooks read. A hook may spend some ten nanoseconds, and clock_gettime alone takes
 // thirty; so hooks read the processor's time-stamp counter where it is invariant, and whoever reads
 // the records turns ticks into nanoseconds. Where the counter cannot be trusted, ticks are
-// CLOCK_BOOTTIME nanoseconds and the conversion is the identity.
+// CLOCK_BOOTTIME nanoseconds and the conversion is the identity; likewise on a simulated GPU whose
+// clock is virtual, which is then ours, too.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ std::uint64_t boottime_ns() noexcept;
 
 namespace detail {
 extern const bool counter_is_invariant;
-}
+std::uint64_t ticks_without_counter() noexcept;
+}  // namespace detail
 
 inline std::uint64_t clock_ticks() noexcept {
 #if defined(__x86_64__)
@@ -30,7 +32,7 @@ inline std::uint64_t clock_ticks() noexcept {
   if (detail::counter_is_invariant) [[likely]]
     return ticks;
 #endif
-  return boottime_ns();
+  return detail::ticks_without_counter();
 }
 
 // Ticks to nanoseconds: ns = base_ns + (ticks − base_ticks) · scale / 2³². Never decreasing, so
@@ -58,7 +60,7 @@ class TickScale {
   std::uint64_t scale_ = std::uint64_t{1} << 32;
 };
 
-// "tsc" or "boottime".
+// "tsc", "boottime" or "virtual".
 std::string_view clock_name() noexcept;
 
 }  // namespace layertrace

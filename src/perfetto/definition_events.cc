@@ -64,6 +64,7 @@ void write_run(TrackEventWriter& event, const RunInfo& run) {
   text(event, "clock", run.clock);
   text(event, "created", run.created);
   number(event, "ops", run.ops ? 1 : 0);
+  if (!run.simulated.empty()) text(event, "simulated", run.simulated);
 }
 
 void read_run(const TrackEventReader& event, RunInfo& run) {
@@ -81,6 +82,7 @@ void read_run(const TrackEventReader& event, RunInfo& run) {
     if (a.name == "clock") run.clock = a.text;
     if (a.name == "created") run.created = a.text;
     if (a.name == "ops") run.ops = a.number != 0;
+    if (a.name == "simulated") run.simulated = a.text;
   });
 }
 

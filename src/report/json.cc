@@ -143,6 +143,7 @@ Json run_json(const RunInfo& run) {
   out["clock"] = run.clock;
   out["created"] = run.created;
   out["ops"] = run.ops;
+  out["simulated"] = run.simulated;
   return out;
 }
 

@@ -171,6 +171,12 @@ std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
                      format_count(health.dropped), quantity(health.emitted, "record", "records")),
          Tone::kHot});
   }
+  if (!profile.run.simulated.empty()) {
+    out.push_back({fmt::format("Simulated: recorded on a {} (simgpu). Its times say nothing about "
+                               "how fast a real GPU is.",
+                               clean(profile.run.simulated, glyphs.ascii)),
+                   Tone::kHot});
+  }
   for (const std::string& note : health.notes) {
     out.push_back({fmt::format("Note: {}", clean(note, glyphs.ascii)), Tone::kWarm});
   }

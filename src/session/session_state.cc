@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/host_info.h"
+#include "base/simulation.h"
 #include "capture/recorder.h"
 #include "perfetto/format.h"
 #include "session/cost.h"
@@ -128,6 +129,7 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
   run.format_version = format::kVersion;
   run.torch_version = hooks_->framework_version();
   run.clock = clock_name();
+  run.simulated = simulation().device;
   run.ops = options_.ops;
   pipeline_ = std::make_unique<Pipeline>(recording_, *output_, run, TickScale::measure(),
                                          max_intervals(options_.memory_cap_bytes),

@@ -70,10 +70,10 @@ inline std::string profile_text(const Profile& profile) {
   text += "unattributed nodes\n" + causes_text(health.unattributed_nodes);
   for (const std::string& note : health.notes) text += fmt::format("note '{}'\n", note);
   const RunInfo& run = profile.run;
-  text += fmt::format("run '{}' {} '{}' '{}' '{}' '{}' {} {} {} '{}' '{}' '{}' {}\n",
+  text += fmt::format("run '{}' {} '{}' '{}' '{}' '{}' {} {} {} '{}' '{}' '{}' {} '{}'\n",
                       run.layertrace_version, run.format_version, run.torch_version, run.host,
                       run.os, run.cpu, run.cpu_count, run.memory_bytes, run.pid, run.program,
-                      run.clock, run.created, run.ops);
+                      run.clock, run.created, run.ops, run.simulated);
   return text;
 }
 

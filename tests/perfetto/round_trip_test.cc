@@ -51,6 +51,7 @@ TEST(RoundTrip, GivesTheRunAndTheClosingRecordAgain) {
   EXPECT_EQ(run.program, "trainer");
   EXPECT_EQ(run.created, "2026-01-01T00:00:00Z");
   EXPECT_TRUE(run.ops);
+  EXPECT_EQ(run.simulated, "simulated H100-class GPU");
   const Health& health = back.summary->health;
   EXPECT_EQ(health.emitted, 12U);
   EXPECT_EQ(health.recorded, 10U);

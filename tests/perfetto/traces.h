@@ -47,6 +47,7 @@ inline RunInfo a_run() {
   run.program = "trainer";
   run.clock = "tsc";
   run.created = "2026-01-01T00:00:00Z";
+  run.simulated = "simulated H100-class GPU";
   return run;
 }
 

@@ -219,15 +219,19 @@ TEST(Tree, PutsWhatIsWrongFirst) {
   profile.health.cut = true;
   profile.health.dropped = 45;
   profile.health.recorded = 12300;
-  profile.health.notes = {"The device is simulated: its times are not those of a GPU."};
+  profile.run.simulated = "simulated laptop GPU";
+  profile.health.notes = {"a layer was never entered"};
   profile.health.thrown_scopes = 1;
   profile.health.cut_scopes = 2;
   const std::string text = tree(profile);
-  EXPECT_EQ(text.substr(0, text.find("Net")),
-            "Warning: the recording is cut: its file ends without the closing record. "
-            "The figures are of what was written until then.\n"
-            "Warning: 45 of 12,345 records were dropped. Figures may be too low.\n"
-            "Note: The device is simulated: its times are not those of a GPU.\n");
+  EXPECT_EQ(
+      text.substr(0, text.find("Net")),
+      "Warning: the recording is cut: its file ends without the closing record. "
+      "The figures are of what was written until then.\n"
+      "Warning: 45 of 12,345 records were dropped. Figures may be too low.\n"
+      "Simulated: recorded on a simulated laptop GPU (simgpu). Its times say nothing about how "
+      "fast a real GPU is.\n"
+      "Note: a layer was never entered\n");
   EXPECT_NE(
       text.find("\n45 dropped of 12,345 records.\n"
                 "1 scope left by an exception, 2 scopes still open when the recording ended.\n"),

@@ -40,7 +40,7 @@ struct Event {
   int device = 0;
   unsigned flags = 0;
   std::uint32_t id = 0;
-  std::atomic<std::uint64_t> time_ns{0};  // when it happens; 0: never recorded
+  std::atomic<std::uint64_t> time_ns{0};    // when it happens; 0: never recorded
   std::atomic<std::uint32_t> record_id{0};  // of the call that recorded it last
   // Recorded while its stream was captured: the capture, and what came before it.
   std::atomic<std::uint64_t> capture_id{0};

@@ -17,11 +17,17 @@ std::uint64_t clock_ns(clockid_t clock) {
 
 std::uint64_t wall_ns() { return clock_ns(CLOCK_REALTIME); }
 
+std::uint64_t machine_ns() { return Machine::instance().clock().now(); }
+bool has_virtual_clock() { return Machine::instance().clock().is_virtual(); }
+
 constexpr std::uint64_t kShortestMeasureNs = 200'000;
 
 }  // namespace
 
-Timestamps::Timestamps() : callback_(&wall_ns) {}
+// A virtual clock has nothing to do with the wall's.
+Timestamps::Timestamps()
+    : callback_(has_virtual_clock() ? &machine_ns : &wall_ns),
+      is_machines_clock_(has_virtual_clock()) {}
 
 // Both clocks as close together as a few attempts allow: the thread may lose the processor between.
 Timestamps::Sample Timestamps::sample() const {

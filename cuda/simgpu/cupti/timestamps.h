@@ -1,5 +1,5 @@
 // Times as the client wants them: in the unit of its own callback, or in nanoseconds of the wall
-// clock.
+// clock, or of the machine's where that is virtual.
 //
 // A call into the API is stamped by the callback itself. What the device does is placed relative to
 // the call that launched it, by how many of the client's units a nanosecond has.

@@ -17,6 +17,18 @@ bool is_device(CUdevice device) { return simgpu::is_device(device); }
 
 int device_of(CUcontext context) { return reinterpret_cast<simgpu::Device*>(context)->number; }
 
+const char* name_of(CUresult error) {
+  switch (error) {
+#define SIMGPU_ERROR(name) \
+  case name:               \
+    return #name;
+#include "cuda_driver_errors.inc"
+#undef SIMGPU_ERROR
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 SIMGPU_API CUresult cuInit(unsigned /*flags*/) {
@@ -177,14 +189,16 @@ SIMGPU_API CUresult cuGreenCtxStreamCreate(CUstream* /*stream*/, CUgreenCtx /*co
 
 SIMGPU_API CUresult cuGetErrorString(CUresult error, const char** text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *text = nullptr;
+  if (name_of(error) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *text = cudaGetErrorString(static_cast<cudaError_t>(error));
   return CUDA_SUCCESS;
 }
 
 SIMGPU_API CUresult cuGetErrorName(CUresult error, const char** text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *text = cudaGetErrorName(static_cast<cudaError_t>(error));
-  return CUDA_SUCCESS;
+  *text = name_of(error);
+  return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIMGPU_API CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
