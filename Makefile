@@ -1,12 +1,12 @@
 # The front door; what each target does is in scripts/ and in CMakePresets.json.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench format lint clean
+.PHONY: help setup build demo test test-gpu bench format lint clean
 
 # The tests are configured too once what they need is there: `make build` must not undo what `make test` set up.
 configure = @cmake --preset $(if $(wildcard .deps/setup-test),release,demo) --log-level=NOTICE >/dev/null
 
 help:  ## this list
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup:  ## install what the build needs: torch and the Perfetto SDK into this folder, packages by apt
 	@scripts/setup
@@ -22,6 +22,9 @@ demo: setup  ## train a small residual CNN, print its layer tree and write demo.
 
 test:  ## all tests, also under sanitizers, and the linters (installs what they need)
 	@scripts/test
+
+test-gpu:  ## what can be tested on a real GPU only, where there is one
+	@scripts/test-gpu
 
 bench:  ## build and run the benchmarks
 	@scripts/setup test

@@ -227,6 +227,22 @@ def steps(program: Path, model: str, title: str, rounds: int) -> Section:
     return Section(title, figures)
 
 
+def simulated(bin_dir: Path, quick: bool) -> Section:
+    bench = Runs(bin_dir / "simgpu_bench", 3 if quick else 11)
+    step = Path(__file__).with_name("simgpu_step.py")
+    command = [str(bin_dir / "layertrace"), "simgpu", "--", sys.executable, str(step)]
+    lines = [line.split() for line in run(command).splitlines() if line[:1].isdigit()]
+    step_ms = [float(wall_ns) * 1e-6 for wall_ns, _ in lines]
+    figures = [
+        Figure("a launch", bench("launch", "real_time"), "ns", Bar(1000)),
+        Figure("a launch that CUPTI records", bench("launch_recorded", "real_time"), "ns"),
+        Figure("an event's record", bench("record_event", "real_time"), "ns"),
+        Figure("a step of a transformer with 24 tiny layers", step_ms, "ms", Bar(1000)),
+        Figure("  launches in it", [float(count) for _, count in lines], ""),
+    ]
+    return Section("What the simulated device costs the host (its own times are made up)", figures)
+
+
 def measure(bin_dir: Path, quick: bool) -> list[Section]:
     has_torch = (bin_dir / "torch_bench").exists()
     core = Runs(bin_dir / "core_bench", 3 if quick else 11)
@@ -239,6 +255,8 @@ def measure(bin_dir: Path, quick: bool) -> list[Section]:
         tiny = "A training step of a transformer with 24 tiny layers, likewise"
         sections.append(steps(step_bench, "cnn", cnn, rounds))
         sections.append(steps(step_bench, "transformer", tiny, rounds))
+    if (bin_dir / "simgpu_bench").exists() and has_torch:
+        sections.append(simulated(bin_dir, quick))
     return sections
 
 

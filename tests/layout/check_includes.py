@@ -49,7 +49,7 @@ RESTRICTED: list[tuple[str, re.Pattern[str], set[str]]] = [
         re.compile(
             r"(cuda|cupti|nvtx|cublas|cudnn|nccl|nvml|nvrtc|generated_cuda)[^/]*(\.hp?p?$|/)"
         ),
-        {"cuda", "tests/cuda"},
+        {"cuda", "tests/cuda", "examples/cuda", "bench"},
     ),
     ("the Perfetto SDK", re.compile(r"perfetto(\.h$|/)"), {"src/perfetto"}),
     (

@@ -35,25 +35,6 @@ std::uint64_t at_least_shortest(const DeviceProfile& device, double ns) noexcept
                   static_cast<std::uint64_t>(std::llround(std::min(ns, kLongestNs))));
 }
 
-// How much heavier than a plain read and write of its elements a kernel is, by what its name tells.
-double weight_of(std::string_view name) noexcept {
-  struct Weight {
-    std::string_view part;
-    double weight;
-  };
-  static constexpr Weight kWeights[] = {
-      {"fmha", 24},   {"flash", 24},     {"conv", 16},     {"gemm", 16},  {"multi_tensor", 8},
-      {"softmax", 3}, {"norm", 3},       {"reduce", 2},    {"sort", 6},   {"scatter", 2},
-      {"gather", 2},  {"index", 2},      {"embedding", 2}, {"im2col", 4}, {"col2im", 4},
-      {"lstm", 4},    {"vectorized", 4},  // four elements a thread
-  };
-  double weight = 1;
-  for (const Weight& each : kWeights) {
-    if (name.find(each.part) != std::string_view::npos) weight = std::max(weight, each.weight);
-  }
-  return weight;
-}
-
 }  // namespace
 
 std::uint64_t bytes_of(NumberType type) noexcept {
@@ -84,10 +65,27 @@ std::uint64_t product_ns(const DeviceProfile& device, const MatrixProduct& produ
   return at_least_shortest(device, std::max(arithmetic_ns, memory_ns));
 }
 
-std::uint64_t kernel_ns(const DeviceProfile& device, std::string_view name,
-                        KernelShape shape) noexcept {
+double kernel_weight(std::string_view name) noexcept {
+  struct Weight {
+    std::string_view part;
+    double weight;
+  };
+  static constexpr Weight kWeights[] = {
+      {"fmha", 24},   {"flash", 24},     {"conv", 16},     {"gemm", 16},  {"multi_tensor", 8},
+      {"softmax", 3}, {"norm", 3},       {"reduce", 2},    {"sort", 6},   {"scatter", 2},
+      {"gather", 2},  {"index", 2},      {"embedding", 2}, {"im2col", 4}, {"col2im", 4},
+      {"lstm", 4},    {"vectorized", 4},  // four elements a thread
+  };
+  double weight = 1;
+  for (const Weight& each : kWeights) {
+    if (name.find(each.part) != std::string_view::npos) weight = std::max(weight, each.weight);
+  }
+  return weight;
+}
+
+std::uint64_t kernel_ns(const DeviceProfile& device, double weight, KernelShape shape) noexcept {
   const double threads = static_cast<double>(shape.blocks) * static_cast<double>(shape.threads);
-  const double bytes = threads * kBytesPerThread * weight_of(name);
+  const double bytes = threads * kBytesPerThread * weight;
   // A small grid leaves multiprocessors idle, and with them their share of the memory's speed.
   const double busy = std::min(1.0, static_cast<double>(shape.blocks) / device.multiprocessors);
   const double speed = kReached * device.memory_bytes_per_ns * std::max(busy, 0.02);

@@ -32,8 +32,10 @@ struct KernelShape {
 enum class CopyPath : std::uint8_t { kToDevice, kToHost, kWithin, kPeer, kOnHost };
 
 std::uint64_t product_ns(const DeviceProfile& device, const MatrixProduct& product) noexcept;
-std::uint64_t kernel_ns(const DeviceProfile& device, std::string_view name,
-                        KernelShape shape) noexcept;
+// How much heavier than a plain read and write of its elements a kernel is, by what its name tells.
+// Names are long: who launches often remembers it.
+double kernel_weight(std::string_view name) noexcept;
+std::uint64_t kernel_ns(const DeviceProfile& device, double weight, KernelShape shape) noexcept;
 std::uint64_t copy_ns(const DeviceProfile& device, CopyPath path, std::uint64_t bytes) noexcept;
 std::uint64_t fill_ns(const DeviceProfile& device, std::uint64_t bytes) noexcept;
 

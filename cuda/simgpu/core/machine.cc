@@ -56,11 +56,11 @@ bool Machine::reached(std::uint64_t ns) {
   return ns <= clock_.now() && host_functions_.settled(ns);
 }
 
-Task Machine::kernel(const char* name, KernelShape shape) const {
+Task Machine::kernel(const Kernel& kernel, KernelShape shape) const {
   Task task;
   task.activity.kind = Activity::Kind::kKernel;
-  task.activity.name = name;
-  task.duration_ns = kernel_ns(profile(), name, shape);
+  task.activity.name = kernel.name;
+  task.duration_ns = kernel_ns(profile(), kernel.weight, shape);
   return task;
 }
 
@@ -208,20 +208,22 @@ void Machine::create_context(int device_number) {
 }
 
 void Machine::add_kernel(const void* function, const char* name) {
-  const char* kept = intern(name);
+  const Kernel& kernel = kernel_named(name);
   const std::lock_guard lock(kernels_mutex_);
-  kernels_.insert_or_assign(function, kept);
+  kernels_.insert_or_assign(function, &kernel);
 }
 
-const char* Machine::kernel_name(const void* function) const {
+const Kernel* Machine::find_kernel(const void* function) const {
   const std::shared_lock lock(kernels_mutex_);
   const auto found = kernels_.find(function);
   return found == kernels_.end() ? nullptr : found->second;
 }
 
-const char* Machine::intern(std::string_view name) {
+const Kernel& Machine::kernel_named(std::string_view name) {
   const std::lock_guard lock(kernels_mutex_);
-  return names_.emplace(name).first->c_str();
+  const auto [found, fresh] = names_.try_emplace(std::string(name));
+  if (fresh) found->second = {found->first.c_str(), kernel_weight(name)};
+  return found->second;
 }
 
 bool Machine::count_launch() noexcept {

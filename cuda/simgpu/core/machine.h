@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "core/config.h"
@@ -45,6 +44,12 @@ struct Event {
   // Recorded while its stream was captured: the capture, and what came before it.
   std::atomic<std::uint64_t> capture_id{0};
   std::vector<Node*> captured;
+};
+
+// What is known of a kernel. It lives as long as the process.
+struct Kernel {
+  const char* name = "";
+  double weight = 1;
 };
 
 class Device {
@@ -83,7 +88,7 @@ class Machine {
   std::uint64_t new_node_id() noexcept { return next_node_id_.fetch_add(1); }
 
   // What can be put into a stream, with what it costs there.
-  Task kernel(const char* name, KernelShape shape) const;
+  Task kernel(const Kernel& kernel, KernelShape shape) const;
   Task copy(CopyPath path, std::uint64_t bytes) const;
   Task fill(int value, std::uint64_t bytes) const;
 
@@ -100,9 +105,9 @@ class Machine {
 
   // Kernels' names, by the address that a program launches them with.
   void add_kernel(const void* function, const char* name);
-  const char* kernel_name(const void* function) const;
-  // The same text, for as long as the process lives.
-  const char* intern(std::string_view name);
+  const Kernel* find_kernel(const void* function) const;
+  // The one of that name, made known if it is not.
+  const Kernel& kernel_named(std::string_view name);
 
   // The device is used: its context is there from the first time on.
   void enter_context(int device_number) {
@@ -138,8 +143,8 @@ class Machine {
   std::atomic<std::uint64_t> next_node_id_{1};
   std::atomic<Observer*> observer_{nullptr};
   mutable std::shared_mutex kernels_mutex_;
-  std::unordered_map<const void*, const char*> kernels_;
-  std::unordered_set<std::string> names_;
+  std::unordered_map<const void*, const Kernel*> kernels_;
+  std::unordered_map<std::string, Kernel> names_;
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<bool> lost_{false};

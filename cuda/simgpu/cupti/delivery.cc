@@ -67,8 +67,8 @@ void Delivery::add(const Record& record) {
   bool many = false;
   {
     const std::lock_guard lock(mutex_);
-    pending_.push_back(record);
-    many = pending_.size() >= kManyRecords;
+    pending_[record.order].push_back(record);
+    many = ++pending_count_ >= looked_at_ + kManyRecords;
   }
   if (many) wake_.notify_one();
 }
@@ -98,7 +98,7 @@ void Delivery::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto asked = [this] {
-      return flushes_asked_ != flushes_done_ || pending_.size() >= kManyRecords;
+      return flushes_asked_ != flushes_done_ || pending_count_ >= looked_at_ + kManyRecords;
     };
     if (period_ms_ != 0) {
       wake_.wait_for(lock, std::chrono::milliseconds(period_ms_), asked);
@@ -121,8 +121,6 @@ void Delivery::run() {
       const std::lock_guard delivering(delivery_mutex_);
       complete(std::exchange(late_, {}));
     }
-    // What is not done yet is looked for again a little later, not at once.
-    if (!everything) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     lock.lock();
     flushes_done_ = std::max(flushes_done_, flush);
     flushed_.notify_all();
@@ -134,20 +132,17 @@ void Delivery::run() {
 std::vector<Record> Delivery::take_ready(bool forced) {
   const std::uint64_t now_ns = Machine::instance().clock().now();
   std::vector<Record> ready;
-  std::deque<Record> waiting;
   const std::lock_guard lock(mutex_);
-  for (Record& record : pending_) {
-    const bool ended = record.ready_ns <= now_ns;
-    if (ended || forced) {
-      if (!ended) forget_end(record);
-      ready.push_back(record);
-    } else {
-      waiting.push_back(record);
+  for (auto stream = pending_.rbegin(); stream != pending_.rend(); ++stream) {
+    std::deque<Record>& records = stream->second;
+    while (!records.empty() && (forced || records.front().ready_ns <= now_ns)) {
+      if (records.front().ready_ns > now_ns) forget_end(records.front());
+      ready.push_back(records.front());
+      records.pop_front();
     }
   }
-  pending_.swap(waiting);
-  std::stable_sort(ready.begin(), ready.end(),
-                   [](const Record& a, const Record& b) { return a.order > b.order; });
+  pending_count_ -= ready.size();
+  looked_at_ = pending_count_;
   return ready;
 }
 

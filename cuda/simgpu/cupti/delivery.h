@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -72,8 +73,10 @@ class Delivery {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable flushed_;
-  std::deque<Record> pending_;
-  Buffer spare_;  // asked for on the client's thread
+  std::map<std::uint64_t, std::deque<Record>> pending_;  // by their order
+  std::size_t pending_count_ = 0;
+  std::size_t looked_at_ = 0;  // how many there were when they were last looked through
+  Buffer spare_;               // asked for on the client's thread
   std::uint32_t period_ms_ = 0;
   bool has_thread_ = false;
   bool forced_ = false;

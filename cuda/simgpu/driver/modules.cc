@@ -25,7 +25,10 @@ CUresult load(CUmodule* module, const void* code) {
   return CUDA_SUCCESS;
 }
 
-const char* name_of(CUfunction function) { return machine().kernel_name(function); }
+const char* name_of(CUfunction function) {
+  const simgpu::Kernel* known = machine().find_kernel(function);
+  return known != nullptr ? known->name : nullptr;
+}
 
 }  // namespace
 

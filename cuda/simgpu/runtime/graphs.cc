@@ -67,13 +67,13 @@ cudaError_t describe(Node& node, cudaGraphNodeParams& parameters) {
   switch (parameters.type) {
     case cudaGraphNodeTypeKernel: {
       const cudaKernelNodeParamsV2& kernel = parameters.kernel;
-      const char* name = machine().kernel_name(kernel.func);
-      if (name == nullptr) return cudaErrorInvalidDeviceFunction;
+      const simgpu::Kernel* known = machine().find_kernel(kernel.func);
+      if (known == nullptr) return cudaErrorInvalidDeviceFunction;
       const dim3& grid = kernel.gridDim;
       const dim3& block = kernel.blockDim;
       node.kind = Node::Kind::kKernel;
-      node.task = machine().kernel(name, {.blocks = std::uint64_t{grid.x} * grid.y * grid.z,
-                                          .threads = std::uint64_t{block.x} * block.y * block.z});
+      node.task = machine().kernel(*known, {.blocks = std::uint64_t{grid.x} * grid.y * grid.z,
+                                            .threads = std::uint64_t{block.x} * block.y * block.z});
       std::copy_n(&grid.x, 3, node.task.activity.grid);
       std::copy_n(&block.x, 3, node.task.activity.block);
       node.task.activity.shared_bytes = kernel.sharedMemBytes;

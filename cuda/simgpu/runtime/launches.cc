@@ -13,7 +13,9 @@ using simgpu::stream_of;
 
 namespace {
 
-const char* name_of(const void* function) { return machine().kernel_name(function); }
+using simgpu::Kernel;
+
+const char* name_of(const Kernel* kernel) { return kernel != nullptr ? kernel->name : nullptr; }
 
 struct Configuration {
   dim3 grid;
@@ -38,14 +40,15 @@ bool is_launchable(const dim3& grid, const dim3& block, std::size_t shared_bytes
          std::cmp_less_equal(shared_bytes, machine().profile().shared_bytes_per_block_optin);
 }
 
-cudaError_t launch(const simgpu::Call& call, const char* name, const dim3& grid, const dim3& block,
-                   std::size_t shared_bytes, cudaStream_t stream, std::uint64_t duration_ns = 0) {
-  if (name == nullptr) return failed(cudaErrorInvalidDeviceFunction);
+cudaError_t launch(const simgpu::Call& call, const Kernel* known, const dim3& grid,
+                   const dim3& block, std::size_t shared_bytes, cudaStream_t stream,
+                   std::uint64_t duration_ns = 0) {
+  if (known == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   if (!is_launchable(grid, block, shared_bytes)) return failed(cudaErrorInvalidConfiguration);
   if (!machine().count_launch()) return failed(cudaErrorLaunchFailure);
   const simgpu::KernelShape shape{.blocks = std::uint64_t{grid.x} * grid.y * grid.z,
                                   .threads = std::uint64_t{block.x} * block.y * block.z};
-  simgpu::Task task = machine().kernel(name, shape);
+  simgpu::Task task = machine().kernel(*known, shape);
   if (duration_ns != 0) task.duration_ns = duration_ns;
   simgpu::Activity& kernel = task.activity;
   kernel.grid[0] = grid.x;
@@ -105,41 +108,45 @@ SIMGPU_API cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functio
 SIMGPU_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block,
                                         void** arguments, std::size_t shared_bytes,
                                         cudaStream_t stream) {
-  SIMGPU_LAUNCH(call, name_of(function), cudaLaunchKernel_v7000, function, grid, block, arguments,
+  const Kernel* known = machine().find_kernel(function);
+  SIMGPU_LAUNCH(call, name_of(known), cudaLaunchKernel_v7000, function, grid, block, arguments,
                 shared_bytes, stream);
-  return launch(call, name_of(function), grid, block, shared_bytes, stream);
+  return launch(call, known, grid, block, shared_bytes, stream);
 }
 
 SIMGPU_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                           void** arguments, std::size_t shared_bytes,
                                           cudaStream_t stream) {
-  SIMGPU_LAUNCH(call, name_of(kernel), cudaLaunchKernel_v7000, kernel, grid, block, arguments,
+  const Kernel* known = machine().find_kernel(kernel);
+  SIMGPU_LAUNCH(call, name_of(known), cudaLaunchKernel_v7000, kernel, grid, block, arguments,
                 shared_bytes, stream);
-  return launch(call, name_of(kernel), grid, block, shared_bytes, stream);
+  return launch(call, known, grid, block, shared_bytes, stream);
 }
 
 SIMGPU_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
                                                    void** arguments, std::size_t shared_bytes,
                                                    cudaStream_t stream) {
-  SIMGPU_LAUNCH(call, name_of(function), cudaLaunchCooperativeKernel_v9000, function, grid, block,
+  const Kernel* known = machine().find_kernel(function);
+  SIMGPU_LAUNCH(call, name_of(known), cudaLaunchCooperativeKernel_v9000, function, grid, block,
                 arguments, shared_bytes, stream);
-  return launch(call, name_of(function), grid, block, shared_bytes, stream);
+  return launch(call, known, grid, block, shared_bytes, stream);
 }
 
 SIMGPU_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                            void** arguments) {
-  SIMGPU_LAUNCH(call, name_of(function), cudaLaunchKernelExC_v11060, config, function, arguments);
+  const Kernel* known = machine().find_kernel(function);
+  SIMGPU_LAUNCH(call, name_of(known), cudaLaunchKernelExC_v11060, config, function, arguments);
   if (config == nullptr) return failed(cudaErrorInvalidValue);
-  return launch(call, name_of(function), config->gridDim, config->blockDim,
-                config->dynamicSmemBytes, config->stream);
+  return launch(call, known, config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                config->stream);
 }
 
 cudaError_t simgpu::launch(const KnownLaunch& known) {
-  const char* name = machine().intern(known.name);
+  const Kernel& kernel = machine().kernel_named(known.name);
   void** arguments = nullptr;
-  SIMGPU_LAUNCH(call, name, cudaLaunchKernel_v7000, name, known.grid, known.block, arguments,
-                known.shared_bytes, known.stream);
-  return ::launch(call, name, known.grid, known.block, known.shared_bytes, known.stream,
+  SIMGPU_LAUNCH(call, kernel.name, cudaLaunchKernel_v7000, kernel.name, known.grid, known.block,
+                arguments, known.shared_bytes, known.stream);
+  return ::launch(call, &kernel, known.grid, known.block, known.shared_bytes, known.stream,
                   known.duration_ns);
 }
 
@@ -148,7 +155,7 @@ cudaError_t simgpu::launch(const KnownLaunch& known) {
 SIMGPU_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   SIMGPU_CALL(call, cudaFuncGetAttributes_v3020, attributes, function);
   if (attributes == nullptr) return failed(cudaErrorInvalidValue);
-  if (machine().kernel_name(function) == nullptr) return failed(cudaErrorInvalidDeviceFunction);
+  if (machine().find_kernel(function) == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   const simgpu::DeviceProfile& profile = machine().profile();
   constexpr int kThreadsPerBlock = 1024;
   constexpr int kRegisters = 32;
@@ -165,7 +172,7 @@ SIMGPU_API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, con
 SIMGPU_API cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute,
                                             int value) {
   SIMGPU_CALL(call, cudaFuncSetAttribute_v9000, function, attribute, value);
-  if (machine().kernel_name(function) == nullptr) return failed(cudaErrorInvalidDeviceFunction);
+  if (machine().find_kernel(function) == nullptr) return failed(cudaErrorInvalidDeviceFunction);
   if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize &&
       (value < 0 || value > machine().profile().shared_bytes_per_block_optin))
     return failed(cudaErrorInvalidValue);

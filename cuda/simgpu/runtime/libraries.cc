@@ -122,7 +122,7 @@ SIMGPU_API cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
                                                        int device) {
   SIMGPU_CALL(call, cudaKernelSetAttributeForDevice_v12060, kernel, attribute, value, device);
   if (!simgpu::is_device(device)) return failed(cudaErrorInvalidDevice);
-  return machine().kernel_name(kernel) != nullptr ? cudaSuccess
+  return machine().find_kernel(kernel) != nullptr ? cudaSuccess
                                                   : failed(cudaErrorInvalidDeviceFunction);
 }
 

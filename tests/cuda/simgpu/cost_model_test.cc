@@ -41,22 +41,26 @@ TEST(Cost, GrowsWithTheBatchAndShrinksWithTheNumbers) {
 TEST(Cost, OfNothingIsTheShortestKernel) {
   EXPECT_EQ(product_ns(h100(), {}), h100().shortest_kernel_ns);
   EXPECT_EQ(fill_ns(h100(), 0), h100().shortest_kernel_ns);
-  EXPECT_GE(kernel_ns(h100(), "", {}), h100().shortest_kernel_ns);
+  EXPECT_GE(kernel_ns(h100(), kernel_weight(""), {}), h100().shortest_kernel_ns);
 }
 
 TEST(Cost, OfAKernelIsByItsGridItsBlockAndItsName) {
   const KernelShape small{.blocks = 1000, .threads = 128};
   const KernelShape big{.blocks = 100'000, .threads = 128};
   const KernelShape wide{.blocks = 1000, .threads = 1024};
-  EXPECT_LT(kernel_ns(h100(), "add", small), kernel_ns(h100(), "add", big));
-  EXPECT_LT(kernel_ns(h100(), "add", small), kernel_ns(h100(), "add", wide));
-  EXPECT_LT(kernel_ns(h100(), "add", big), kernel_ns(h100(), "softmax_warp_forward", big));
-  EXPECT_EQ(kernel_ns(h100(), "add", big), kernel_ns(h100(), "add", big));
+  EXPECT_LT(kernel_ns(h100(), kernel_weight("add"), small),
+            kernel_ns(h100(), kernel_weight("add"), big));
+  EXPECT_LT(kernel_ns(h100(), kernel_weight("add"), small),
+            kernel_ns(h100(), kernel_weight("add"), wide));
+  EXPECT_LT(kernel_ns(h100(), kernel_weight("add"), big),
+            kernel_ns(h100(), kernel_weight("softmax_warp_forward"), big));
+  EXPECT_EQ(kernel_ns(h100(), kernel_weight("add"), big),
+            kernel_ns(h100(), kernel_weight("add"), big));
 }
 
 TEST(Cost, OfTheBiggestGridDoesNotOverflow) {
   const KernelShape all{.blocks = std::uint64_t{1} << 62, .threads = 1024};
-  EXPECT_LE(kernel_ns(laptop(), "gemm", all), std::uint64_t{3'600'000'000'000});
+  EXPECT_LE(kernel_ns(laptop(), kernel_weight("gemm"), all), std::uint64_t{3'600'000'000'000});
 }
 
 TEST(Cost, OfACopyIsByItsWay) {

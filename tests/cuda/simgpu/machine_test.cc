@@ -85,9 +85,10 @@ TEST(Machine, LaunchesNoSoonerThanTheLatency) {
 TEST(Machine, KnowsKernelsByTheirAddress) {
   Machine machine(config_with());
   const int function = 0;
-  EXPECT_EQ(machine.kernel_name(&function), nullptr);
+  EXPECT_EQ(machine.find_kernel(&function), nullptr);
   machine.add_kernel(&function, "_Z3addPf");
-  EXPECT_STREQ(machine.kernel_name(&function), "_Z3addPf");
+  ASSERT_NE(machine.find_kernel(&function), nullptr);
+  EXPECT_STREQ(machine.find_kernel(&function)->name, "_Z3addPf");
 }
 
 TEST(Faults, LoseTheDeviceForGood) {
