@@ -11,9 +11,9 @@ help:  ## this list
 setup:  ## install what the build needs: torch and the Perfetto SDK into this folder, packages by apt
 	@scripts/setup
 
-build: setup  ## build the library and the command: build/bin/layertrace
+build: setup  ## build the library, the command (build/bin/layertrace) and the simulated GPU
 	$(configure)
-	@cmake --build build --target layertrace layertrace_command
+	@cmake --build build --target layertrace layertrace_command simgpu
 
 demo: setup  ## train a small residual CNN, print its layer tree and write demo.pftrace
 	$(configure)

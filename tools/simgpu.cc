@@ -49,8 +49,9 @@ fs::path find_folder() {
 }
 
 Error missing(const fs::path& folder, const Face& face) {
-  std::string remedy = "Build layertrace with the CUDA headers in its environment";
-  if (!face.wheel.empty()) remedy += fmt::format(" (pip install {})", face.wheel);
+  std::string remedy = "Build it: `make build`";
+  if (!face.wheel.empty())
+    remedy += fmt::format(", with its headers in the environment (pip install {})", face.wheel);
   return {"cannot simulate a GPU", fmt::format("{} is not in {}", face.file, folder.string()),
           remedy};
 }

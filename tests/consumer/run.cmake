@@ -22,3 +22,4 @@ endif()
 
 run(${consumer_build}/consumer)
 run(${prefix}/bin/layertrace --version)
+run(${prefix}/bin/layertrace simgpu -- ${CMAKE_COMMAND} -E true)
