@@ -58,7 +58,7 @@ struct InternedString {
   Cause cause = Cause::kNone;
 };
 
-struct Sequence {
+struct SequenceState {
   bool started = false;
   std::uint64_t last_ns = 0;
   Table<InternedName> names;
@@ -96,21 +96,22 @@ class Reader {
  private:
   void on_packet(ConstBytes bytes);
   void on_track_descriptor(ConstBytes bytes);
-  void on_interned_data(Sequence& sequence, ConstBytes bytes);
+  void on_interned_data(SequenceState& sequence, ConstBytes bytes);
   void on_definition(std::uint64_t ns, ConstBytes bytes);
   void on_layer(const TrackEventReader& event);
   void on_header(std::uint64_t ns, const TrackEventReader& event);
-  void on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, ConstBytes bytes);
-  Event parse_event(Sequence& sequence, ConstBytes bytes);
-  void parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event);
-  void begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns, const Event& event);
+  void on_event(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns,
+                ConstBytes bytes);
+  Event parse_event(SequenceState& sequence, ConstBytes bytes);
+  void parse_annotation(SequenceState& sequence, ConstBytes bytes, Event& event);
+  void begin(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns, const Event& event);
   void on_step_event(Lane lane, std::uint64_t ns, const Event& event);
   void end_open_spans();
   NameId name_id(InternedName& name);
 
   struct LaneState {
-    Sequence scopes;
-    Sequence activities;
+    SequenceState scopes;
+    SequenceState activities;
     std::uint32_t open_scopes = 0;
     std::uint32_t open_activities = 0;
   };
@@ -216,7 +217,7 @@ void Reader::on_packet(ConstBytes bytes) {
   if (lane >= lanes_.size()) return;
   const Track which =
       (sequence_id - format::kFirstLaneSequence) % 2 == 0 ? Track::kScopes : Track::kActivities;
-  Sequence& sequence = which == Track::kScopes ? lanes_[lane].scopes : lanes_[lane].activities;
+  SequenceState& sequence = which == Track::kScopes ? lanes_[lane].scopes : lanes_[lane].activities;
   if (snapshot.data != nullptr) {
     pb::ClockSnapshot::Decoder clocks(snapshot);
     if (auto clock = clocks.clocks())
@@ -243,7 +244,7 @@ void Reader::on_track_descriptor(ConstBytes bytes) {
                   std::string(view(thread.thread_name())));
 }
 
-void Reader::on_interned_data(Sequence& sequence, ConstBytes bytes) {
+void Reader::on_interned_data(SequenceState& sequence, ConstBytes bytes) {
   pb::InternedData::Decoder data(bytes);
   for (auto it = data.event_names(); it; ++it) {
     pb::EventName::Decoder name(*it);
@@ -310,7 +311,7 @@ void Reader::on_header(std::uint64_t ns, const TrackEventReader& event) {
 
 // ---- Events ----
 
-Event Reader::parse_event(Sequence& sequence, ConstBytes bytes) {
+Event Reader::parse_event(SequenceState& sequence, ConstBytes bytes) {
   Event event;
   ProtoDecoder decoder(bytes);
   for (Field field = decoder.ReadField(); field.valid(); field = decoder.ReadField()) {
@@ -344,7 +345,7 @@ Event Reader::parse_event(Sequence& sequence, ConstBytes bytes) {
   return event;
 }
 
-void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event) {
+void Reader::parse_annotation(SequenceState& sequence, ConstBytes bytes, Event& event) {
   std::string_view name;
   std::string_view text;
   std::uint64_t number = 0;
@@ -398,7 +399,7 @@ void Reader::parse_annotation(Sequence& sequence, ConstBytes bytes, Event& event
   }
 }
 
-void Reader::on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t ns,
+void Reader::on_event(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns,
                       ConstBytes bytes) {
   const Event event = parse_event(sequence, bytes);
   LaneState& state = lanes_[lane];
@@ -416,7 +417,7 @@ void Reader::on_event(Lane lane, Track track, Sequence& sequence, std::uint64_t 
   }
 }
 
-void Reader::begin(Lane lane, Track track, Sequence& sequence, std::uint64_t ns,
+void Reader::begin(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns,
                    const Event& event) {
   SpanBegin span;
   span.start_ns = ns;

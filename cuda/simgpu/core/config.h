@@ -59,6 +59,11 @@ struct Config {
 
   // The fault's N, if it was asked for.
   std::optional<std::uint64_t> fault(FaultKind kind) const noexcept;
+  // Whether the fault comes with this one of many, which are counted from 1.
+  bool fault_at(FaultKind kind, std::uint64_t count) const noexcept {
+    const std::uint64_t n = fault(kind).value_or(0);
+    return n != 0 && count % n == 0;
+  }
 };
 
 // Looks up an environment variable; nullptr for one that is not set.

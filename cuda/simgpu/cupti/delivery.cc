@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace {
 constexpr std::size_t kManyRecords = 512;
 constexpr auto kLateBy = std::chrono::milliseconds(50);
 
-std::uint64_t every(FaultKind kind) { return Machine::instance().config().fault(kind).value_or(0); }
+const Config& config() { return Machine::instance().config(); }
 
 }  // namespace
 
@@ -62,7 +63,7 @@ void Delivery::add(const Record& record) {
   if (!asked_.load(std::memory_order_relaxed) && has_callbacks() && !asked_.exchange(true)) {
     const Buffer fresh = request();  // outside the lock: it is the client's code
     const std::lock_guard lock(mutex_);
-    spare_ = fresh;
+    if (fresh.memory != nullptr) spares_.push_back(fresh);
   }
   bool many = false;
   {
@@ -133,8 +134,7 @@ std::vector<Record> Delivery::take_ready(bool forced) {
   const std::uint64_t now_ns = Machine::instance().clock().now();
   std::vector<Record> ready;
   const std::lock_guard lock(mutex_);
-  for (auto stream = pending_.rbegin(); stream != pending_.rend(); ++stream) {
-    std::deque<Record>& records = stream->second;
+  for (auto& [order, records] : std::views::reverse(pending_)) {
     while (!records.empty() && (forced || records.front().ready_ns <= now_ns)) {
       if (records.front().ready_ns > now_ns) forget_end(records.front());
       ready.push_back(records.front());
@@ -150,52 +150,52 @@ void Delivery::deliver(bool everything, bool forced) {
   const std::lock_guard delivering(delivery_mutex_);
   for (const Record& record : take_ready(forced)) put(record);
   if (everything && current_.memory != nullptr) {
-    if (Machine::instance().config().fault(FaultKind::kLateBuffer) && has_thread_) {
-      asked_ = false;
-      late_ = std::exchange(current_, {});
+    if (config().fault(FaultKind::kLateBuffer) && has_thread_) {
+      late_ = take_current();
     } else {
-      complete();
+      complete(take_current());
     }
   }
 }
 
 void Delivery::put(const Record& record) {
-  ++records_;
-  const std::uint64_t drops = every(FaultKind::kDropRecords);
-  if (drops != 0 && records_ % drops == 0) {
+  if (config().fault_at(FaultKind::kDropRecords, ++records_)) {
     dropped_.fetch_add(1);
     return;
   }
-  if (current_.memory != nullptr && current_.size - current_.used < record.size) complete();
+  if (current_.memory != nullptr && current_.size - current_.used < record.size)
+    complete(take_current());
   if (current_.memory == nullptr) {
     {
       const std::lock_guard lock(mutex_);
-      current_ = std::exchange(spare_, {});
+      if (!spares_.empty()) {
+        current_ = spares_.back();
+        spares_.pop_back();
+      }
     }
     if (current_.memory == nullptr) current_ = request();
-    asked_ = current_.memory != nullptr;
+    asked_ = current_.memory != nullptr;  // one that declined is asked again
   }
   if (current_.size < record.size) {
-    if (current_.memory == nullptr) asked_ = false;  // the client declined: the next asks again
     dropped_.fetch_add(1);
     return;
   }
   std::memcpy(current_.memory + current_.used, record.bytes, record.size);
   current_.used += record.size;
   ++current_.records;
-  if (current_.records == current_.most_records) complete();
+  if (current_.records == current_.most_records) complete(take_current());
 }
 
-void Delivery::complete() {
-  asked_ = false;
-  complete(std::exchange(current_, {}));
+Delivery::Buffer Delivery::take_current() {
+  const std::lock_guard lock(mutex_);
+  asked_ = !spares_.empty();
+  return std::exchange(current_, {});
 }
 
 void Delivery::complete(Buffer buffer) {
   const auto give = complete_.load();
   if (give == nullptr) return;
-  const std::uint64_t nulls = every(FaultKind::kNullBuffer);
-  if (nulls != 0 && ++buffers_ % nulls == 0) give(nullptr, 0, nullptr, 0, 0);
+  if (config().fault_at(FaultKind::kNullBuffer, ++buffers_)) give(nullptr, 0, nullptr, 0, 0);
   give(nullptr, 0, buffer.memory, buffer.size, buffer.used);
 }
 

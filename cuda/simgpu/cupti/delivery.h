@@ -59,7 +59,7 @@ class Delivery {
   // On the thread of ours, or where there is none on the one that flushes.
   void deliver(bool everything, bool forced);
   void put(const Record& record);
-  void complete();
+  Buffer take_current();
   void complete(Buffer buffer);
   Buffer request();
   std::vector<Record> take_ready(bool forced);
@@ -76,7 +76,8 @@ class Delivery {
   std::map<std::uint64_t, std::deque<Record>> pending_;  // by their order
   std::size_t pending_count_ = 0;
   std::size_t looked_at_ = 0;  // how many there were when they were last looked through
-  Buffer spare_;               // asked for on the client's thread
+  // Asked for on the client's threads, of which two may do so at once: none may be forgotten.
+  std::vector<Buffer> spares_;
   std::uint32_t period_ms_ = 0;
   bool has_thread_ = false;
   bool forced_ = false;

@@ -29,8 +29,6 @@ bool is_api(CUpti_ActivityKind kind) {
 
 std::size_t index_of(Api api) { return static_cast<std::size_t>(api); }
 
-std::uint64_t every(FaultKind kind) { return Machine::instance().config().fault(kind).value_or(0); }
-
 }  // namespace
 
 Tool& Tool::instance() {
@@ -152,8 +150,7 @@ void Tool::spoil(Record& record) {
   TimeFields fields{};
   if (!time_fields(record, &fields)) return;
   const auto is_nth = [this](FaultKind kind) {
-    const std::uint64_t n = every(kind);
-    return n != 0 && device_records_ % n == 0;
+    return Machine::instance().config().fault_at(kind, device_records_);
   };
   const std::lock_guard lock(mutex_);
   ++device_records_;
