@@ -19,8 +19,6 @@ namespace {
 constexpr std::size_t kManyRecords = 512;
 constexpr auto kLateBy = std::chrono::milliseconds(50);
 
-const Config& config() { return Machine::instance().config(); }
-
 }  // namespace
 
 void Delivery::set_callbacks(CUpti_BuffersCallbackRequestFunc request_buffer,

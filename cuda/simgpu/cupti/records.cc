@@ -11,8 +11,6 @@ namespace {
 constexpr std::uint32_t kOldVersion = 26;  // CUDA 12.8
 constexpr std::uint32_t kLegacyStreamId = 7;
 
-const Config& config() { return Machine::instance().config(); }
-
 std::uint64_t order_of(int device, std::uint32_t stream) {
   return std::uint64_t{context_id(device)} << 32 | stream;
 }
@@ -234,6 +232,7 @@ TimeFields fields_of(Record& record) {
 
 }  // namespace
 
+const Config& config() { return Machine::instance().config(); }
 bool is_old_version() { return config().fault(FaultKind::kOldCupti).has_value(); }
 std::uint32_t api_version() { return is_old_version() ? kOldVersion : CUPTI_API_VERSION; }
 std::uint32_t context_id(int device) { return static_cast<std::uint32_t>(device) + 1; }

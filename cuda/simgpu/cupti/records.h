@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/config.h"
 #include "core/observer.h"
 
 namespace simgpu::cupti {
@@ -38,6 +39,7 @@ struct Span {
   std::uint64_t end = 0;
 };
 
+const Config& config();
 bool is_old_version();        // the fault
 std::uint32_t api_version();  // as cuptiGetVersion tells it
 std::uint32_t context_id(int device);
