@@ -120,6 +120,7 @@ int run_simgpu(const SimgpuOptions& options) {
 
   std::signal(SIGPIPE, SIG_DFL);  // the command ignores it, the program need not
   std::vector<char*> arguments;
+  arguments.reserve(options.program.size() + 1);
   for (const std::string& argument : options.program)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);

@@ -4,7 +4,7 @@
 
 // Functions by their own names, versions and all, and the types of the old ones: CUPTI's headers
 // have both.
-#define __CUDA_API_VERSION_INTERNAL  // NOLINT(bugprone-reserved-identifier)
+#define __CUDA_API_VERSION_INTERNAL  // NOLINT: the header's own word
 #include <cuda.h>
 
 #include <cupti_driver_cbid.h>

@@ -22,9 +22,10 @@ struct Handle {
   std::size_t bytes;
   std::atomic<int> references{1};
 };
+// CUDA has its handles and addresses as numbers. NOLINTBEGIN(performance-no-int-to-ptr)
 Handle* handle_of(CUmemGenericAllocationHandle handle) { return reinterpret_cast<Handle*>(handle); }
-
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+// NOLINTEND(performance-no-int-to-ptr)
 
 void release(Handle* handle) {
   if (handle->references.fetch_sub(1) != 1) return;

@@ -1,10 +1,10 @@
 // The management library, as far as PyTorch asks it: which devices there are, and that they have
 // neither links nor fabrics nor other processes on them. No header of it comes with PyTorch; these
 // functions need none, since they hand out numbers and text only.
-#include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "core/machine.h"
 
@@ -20,7 +20,7 @@ constexpr int kNotFound = 6;
 constexpr int kInsufficientSize = 7;
 
 constexpr int kDriverVersion = 13'020;  // CUDA 13.2
-constexpr int kFirstPciBus = 1;
+constexpr unsigned kFirstPciBus = 1;
 
 simgpu::Machine& machine() { return simgpu::Machine::instance(); }
 
@@ -68,7 +68,7 @@ SIMGPU_API int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 
 SIMGPU_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle* device) {
-  if (device == nullptr || index >= static_cast<unsigned>(machine().device_count()))
+  if (device == nullptr || std::cmp_greater_equal(index, machine().device_count()))
     return kInvalidArgument;
   *device = &machine().device(static_cast<int>(index));
   return kSuccess;
@@ -76,10 +76,11 @@ SIMGPU_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle* device) {
 
 // "0000:01:00.0": the bus tells which.
 SIMGPU_API int nvmlDeviceGetHandleByPciBusId_v2(const char* id, Handle* device) {
-  unsigned domain = 0;
-  unsigned bus = 0;
   if (id == nullptr || device == nullptr) return kInvalidArgument;
-  if (std::sscanf(id, "%x:%x", &domain, &bus) != 2) return kInvalidArgument;
+  const char* bus_text = std::strchr(id, ':');
+  if (bus_text == nullptr) return kInvalidArgument;
+  constexpr int kHexadecimal = 16;
+  const auto bus = static_cast<unsigned>(std::strtoul(bus_text + 1, nullptr, kHexadecimal));
   if (bus < kFirstPciBus) return kNotFound;
   const int result = nvmlDeviceGetHandleByIndex_v2(bus - kFirstPciBus, device);
   return result == kSuccess ? kSuccess : kNotFound;

@@ -225,6 +225,7 @@ SIMGPU_API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGr
   if (graph == nullptr || (dependencies == nullptr && count != 0))
     return failed(cudaErrorInvalidValue);
   std::vector<Node*> nodes;
+  nodes.reserve(count);
   for (std::size_t i = 0; i < count; ++i) nodes.push_back(reinterpret_cast<Node*>(dependencies[i]));
   return begin(stream, graph, mode, std::move(nodes));
 }
@@ -250,8 +251,8 @@ SIMGPU_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* gr
   } else if (!is_joined(*capture)) {
     result = cudaErrorStreamCaptureUnjoined;
   } else {
-    *graph = reinterpret_cast<cudaGraph_t>(capture->graph);
-    static_cast<void>(capture->owned.release());  // the program's now
+    const bool given = capture->owned == nullptr;  // else it becomes the program's now
+    *graph = reinterpret_cast<cudaGraph_t>(given ? capture->graph : capture->owned.release());
   }
   for (const auto& [each, tail] : capture->tails) each->capture.store(nullptr);
   all.active.erase(capture->id);
@@ -313,6 +314,7 @@ SIMGPU_API cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream,
   if (capture == nullptr) return failed(cudaErrorIllegalState);
   if (dependencies == nullptr && count != 0) return failed(cudaErrorInvalidValue);
   std::vector<Node*> nodes;
+  nodes.reserve(count);
   for (std::size_t i = 0; i < count; ++i) nodes.push_back(reinterpret_cast<Node*>(dependencies[i]));
   if (flags == cudaStreamSetCaptureDependencies) capture->tails[&captured].clear();
   join(*capture, captured, nodes);

@@ -154,9 +154,10 @@ template <typename List>
 cudaError_t hand_out(const List& list, cudaGraphNode_t* nodes, std::size_t* count) {
   if (count == nullptr) return failed(cudaErrorInvalidValue);
   if (nodes != nullptr) {
-    for (std::size_t i = 0; i < *count; ++i)
-      nodes[i] = i < list.size() ? reinterpret_cast<cudaGraphNode_t>(const_cast<Node*>(&*list[i]))
-                                 : nullptr;
+    for (std::size_t i = 0; i < *count; ++i) {
+      const Node* node = i < list.size() ? &*list[i] : nullptr;
+      nodes[i] = reinterpret_cast<cudaGraphNode_t>(const_cast<Node*>(node));
+    }
     *count = std::min(*count, list.size());
   } else {
     *count = list.size();

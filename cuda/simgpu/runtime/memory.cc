@@ -43,9 +43,10 @@ Route route_of(const void* to, const void* from) {
   const auto source = machine().memory().find(from);
   const bool to_device = target && target->kind != MemoryKind::kHost;
   const bool from_device = source && source->kind != MemoryKind::kHost;
-  if (to_device && from_device)
-    return {target->device == source->device ? CopyPath::kWithin : CopyPath::kPeer, target->device,
-            false};
+  if (to_device && from_device) {
+    const bool within = target->device == source->device;
+    return {within ? CopyPath::kWithin : CopyPath::kPeer, target->device, false};
+  }
   if (to_device) return {CopyPath::kToDevice, target->device, !source};
   if (from_device) return {CopyPath::kToHost, 0, !target};
   return {CopyPath::kOnHost, 0, true};
