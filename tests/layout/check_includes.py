@@ -33,9 +33,10 @@ ALLOWED: dict[str, set[str]] = {
     "src/torch": {"src/base", "src/record", "src/capture", "src/session"},
     "cuda": {"src/base", "src/record", "src/capture"},
     "cuda/simgpu": set(),
-    "tools": set(),
+    "tools": {"cuda/simgpu"},  # how it is set up
     "python": set(),
     "examples": set(),
+    "examples/cuda": set(),
     "tests": {"src", "cuda", "tools"},
     "tests/consumer": set(),
     "tests/cuda": {"src", "cuda", "tools"},
