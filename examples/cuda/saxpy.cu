@@ -1,5 +1,5 @@
-// A kernel of one's own, with two streams and events around it: what `nvcc` makes of this runs on a
-// GPU, and unchanged on the simulated one:
+// A kernel of one's own, with two streams and events around it. Linked with the CUDA runtime as a
+// shared library (nvcc -cudart shared), it runs on a GPU, and unchanged on the simulated one:
 //
 //   layertrace simgpu -- build/bin/saxpy
 //

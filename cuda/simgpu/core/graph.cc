@@ -12,7 +12,6 @@ class Planner {
   // other.
   bool add(const Graph& graph, std::size_t before, bool has_before, std::size_t* end) {
     std::unordered_map<const Node*, std::size_t> places;
-    std::vector<std::size_t> sinks;
     std::vector<bool> done(graph.nodes.size(), false);
     std::unordered_map<const Node*, bool> is_awaited;
     std::size_t left = graph.nodes.size();

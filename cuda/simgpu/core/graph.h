@@ -80,9 +80,9 @@ struct PlannedNode {
 
 struct GraphExec {
   std::uint32_t id = 0;
-  int device = 0;
   std::unique_ptr<Graph> graph;  // a copy of the one it was made from
   std::vector<PlannedNode> plan;
+  std::atomic<std::uint64_t> busy_until_ns{0};
 };
 
 // In an order in which each follows what it waits for. Empty if there is none, for a graph that is

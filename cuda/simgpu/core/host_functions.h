@@ -1,5 +1,5 @@
-// Functions of the program that a stream calls when it comes to them, on a thread of the runtime,
-// one after the other in the order of their launch.
+// Functions of the program that streams call when they come to them, on a thread of the runtime,
+// one at a time: those of one stream in the order of their launch.
 //
 // Their place in time is settled at their launch, as a kernel's is; whoever waits for the stream
 // also waits until they have returned.
@@ -10,6 +10,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <vector>
 
 #include "core/device_clock.h"
 
@@ -21,26 +23,38 @@ class HostFunctions {
   HostFunctions(const HostFunctions&) = delete;  // its thread refers to it
   HostFunctions& operator=(const HostFunctions&) = delete;
 
-  // Calls the function at that time. On a virtual clock, as soon as may be.
-  void add(std::uint64_t due_ns, std::function<void()> function);
+  // What a stream has to have called by then.
+  struct Due {
+    std::uint64_t stream = 0;  // its number on the machine, or kEveryStream
+    std::uint64_t by_ns = 0;
+  };
+  static constexpr std::uint64_t kEveryStream = ~std::uint64_t{0};
 
-  // Whether all that is due by then has been called, and waiting until it is.
-  bool settled(std::uint64_t until_ns);
-  void settle(std::uint64_t until_ns);
+  // Calls the function at that time. On a virtual clock, as soon as may be.
+  void add(std::uint64_t stream, std::uint64_t due_ns, std::function<void()> function);
+
+  // Whether all that is due has been called, and waiting until it is.
+  bool settled(const std::vector<Due>& dues);
+  void settle(const std::vector<Due>& dues);
+
+  // The thread that calls them: what it runs must not wait for the device.
+  static bool is_calling() noexcept;
 
  private:
   struct Entry {
+    std::uint64_t stream;
     std::uint64_t due_ns;
     std::function<void()> function;
   };
-  bool has_due(std::uint64_t until_ns) const;
+  bool has(const std::vector<Due>& dues) const;
   [[noreturn]] void run();
 
   DeviceClock& clock_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable called_;
-  std::deque<Entry> queue_;  // the first is the one that is being waited for or called
+  std::deque<Entry> queue_;   // in the order of their launch
+  std::optional<Entry> now_;  // what is being called
   bool started_ = false;
 };
 

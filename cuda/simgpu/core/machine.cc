@@ -1,7 +1,9 @@
 #include "core/machine.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <unordered_map>
@@ -35,7 +37,11 @@ Device::Device(int device_number) : number(device_number) {
 
 Machine& Machine::instance() {
   // Never destroyed: a program may call into the runtime while it exits.
-  static auto* machine = new Machine(config_or_exit());
+  static auto* machine = [] {
+    auto* made = new Machine(config_or_exit());
+    pthread_atfork(nullptr, nullptr, [] { Machine::instance().forked_ = true; });
+    return made;
+  }();
   return *machine;
 }
 
@@ -47,13 +53,69 @@ Machine::Machine(Config config)
   for (int i = 0; i < config_.devices; ++i) devices_.push_back(std::make_unique<Device>(i));
 }
 
-void Machine::wait_until(std::uint64_t ns) {
-  clock_.wait_until(ns);
-  host_functions_.settle(ns);
+namespace {
+
+std::uint64_t number_of(const Stream& stream) {
+  return static_cast<std::uint64_t>(stream.device) << 32 | stream.id;
 }
 
-bool Machine::reached(std::uint64_t ns) {
-  return ns <= clock_.now() && host_functions_.settled(ns);
+void merge(std::vector<HostFunctions::Due>& into, const HostFunctions::Due& due) {
+  const auto same = std::find_if(into.begin(), into.end(), [&](const HostFunctions::Due& each) {
+    return each.stream == due.stream;
+  });
+  if (same == into.end()) {
+    into.push_back(due);
+  } else {
+    same->by_ns = std::max(same->by_ns, due.by_ns);
+  }
+}
+
+}  // namespace
+
+void Machine::wait_until(std::uint64_t ns) {
+  clock_.wait_until(ns);
+  host_functions_.settle({{HostFunctions::kEveryStream, ns}});
+}
+
+void Machine::wait_until(std::uint64_t ns, const std::vector<HostFunctions::Due>& dues) {
+  clock_.wait_until(ns);
+  host_functions_.settle(dues);
+}
+
+// The legacy stream and blocking ones wait for each other.
+std::vector<HostFunctions::Due> Machine::dues_of(const Stream& stream, std::uint64_t by_ns) const {
+  if (stream.queue == Timeline::kLegacyStream) return {{HostFunctions::kEveryStream, by_ns}};
+  const std::lock_guard lock(dues_mutex_);
+  std::vector<HostFunctions::Due> dues = stream.awaited;
+  merge(dues, {number_of(stream), by_ns});
+  if (stream.flags == 0)
+    merge(dues, {static_cast<std::uint64_t>(stream.device) << 32 | kLegacyStreamId, by_ns});
+  return dues;
+}
+
+std::vector<HostFunctions::Due> Machine::dues_of(const Event& event) const {
+  const std::lock_guard lock(dues_mutex_);
+  return event.dues;
+}
+
+void Machine::set_dues(Event& event, const Stream& stream, std::uint64_t time_ns) {
+  std::vector<HostFunctions::Due> dues = dues_of(stream, time_ns);
+  const std::lock_guard lock(dues_mutex_);
+  event.dues = std::move(dues);
+}
+
+void Machine::add_dues(Stream& stream, const Event& event) {
+  const std::lock_guard lock(dues_mutex_);
+  for (const HostFunctions::Due& due : event.dues) merge(stream.awaited, due);
+}
+
+void Machine::call_later(const Stream& stream, std::uint64_t due_ns,
+                         std::function<void()> function) {
+  host_functions_.add(number_of(stream), due_ns, std::move(function));
+}
+
+bool Machine::reached(std::uint64_t ns, const std::vector<HostFunctions::Due>& dues) {
+  return ns <= clock_.now() && host_functions_.settled(dues);
 }
 
 Task Machine::kernel(const Kernel& kernel, KernelShape shape) const {
@@ -110,9 +172,14 @@ Slot Machine::run(const Stream& stream, GraphExec& exec, std::uint32_t correlati
                        .engine = task != nullptr ? task->engine : Engine::kCompute,
                        .after = planned.after,
                        .slot = {}});
+    if (planned.node != nullptr && planned.node->kind == Node::Kind::kWaitEvent)
+      entries.back().earliest_ns = planned.node->event->time_ns.load();
   }
-  const std::uint64_t arrival_ns = clock_.now() + profile().launch_latency_ns;
+  // One launch of a graph waits for the one before, on whichever stream that was.
+  const std::uint64_t arrival_ns =
+      std::max(clock_.now() + profile().launch_latency_ns, exec.busy_until_ns.load());
   const Slot whole = device(stream.device).timeline.enqueue(stream.queue, arrival_ns, entries);
+  exec.busy_until_ns = whole.end_ns;
   Observer* told = observer();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Node* node = exec.plan[i].node;
@@ -120,8 +187,12 @@ Slot Machine::run(const Stream& stream, GraphExec& exec, std::uint32_t correlati
     const Slot slot = entries[i].slot;
     if (node->kind == Node::Kind::kRecordEvent) {
       node->event->time_ns.store(slot.end_ns);
+      node->event->record_id.store(correlation);
+      set_dues(*node->event, stream, slot.end_ns);
+      if (told != nullptr)
+        told->on_event({stream.device, stream.id, node->event->id, correlation, slot.end_ns});
     } else if (node->kind == Node::Kind::kHost) {
-      host_functions_.add(slot.start_ns, node->effect);
+      call_later(stream, slot.start_ns, node->effect);
       continue;
     }
     if (node->effect) node->effect();
@@ -142,13 +213,17 @@ Slot Machine::run(const Stream& stream, GraphExec& exec, std::uint32_t correlati
   return whole;
 }
 
-Node& Machine::add_node(Graph& graph, std::unique_ptr<Node> node) {
+Node& Machine::add_node(Graph& graph, std::unique_ptr<Node> node, int device_number) {
   using Kind = ResourceChange::Kind;
   Node& added = *graph.nodes.emplace_back(std::move(node));
   added.id = new_node_id();
-  tell({.kind = Kind::kNodeCreated, .graph = &graph, .node = &added});
+  tell({.kind = Kind::kNodeCreated, .device = device_number, .graph = &graph, .node = &added});
   for (const Node* each : added.after)
-    tell({.kind = Kind::kDependencyCreated, .graph = &graph, .node = &added, .dependency = each});
+    tell({.kind = Kind::kDependencyCreated,
+          .device = device_number,
+          .graph = &graph,
+          .node = &added,
+          .dependency = each});
   return added;
 }
 
@@ -193,7 +268,6 @@ std::unique_ptr<GraphExec> Machine::instantiate(const Graph& graph, int device_n
   using Kind = ResourceChange::Kind;
   auto exec = std::make_unique<GraphExec>();
   exec->id = new_graph_id();
-  exec->device = device_number;
   tell({.kind = Kind::kExecStarts, .device = device_number, .graph = &graph, .exec = exec.get()});
   exec->graph = clone(graph, device_number);
   exec->plan = plan_of(*exec->graph);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -32,7 +33,8 @@ struct Stream {
   std::uint32_t id = 0;  // as records tell it
   int priority = 0;
   unsigned flags = 0;
-  std::atomic<Capture*> capture{nullptr};  // what goes into it is kept for a graph
+  std::atomic<Capture*> capture{nullptr};   // what goes into it is kept for a graph
+  std::vector<HostFunctions::Due> awaited;  // other streams' functions that it waits for
 };
 
 struct Event {
@@ -44,6 +46,7 @@ struct Event {
   // Recorded while its stream was captured: the capture, and what came before it.
   std::atomic<std::uint64_t> capture_id{0};
   std::vector<Node*> captured;
+  std::vector<HostFunctions::Due> dues;  // what its stream has to have called before
 };
 
 // What is known of a kernel. It lives as long as the process.
@@ -75,14 +78,22 @@ class Machine {
   DeviceClock& clock() noexcept { return clock_; }
   Memory& memory() noexcept { return memory_; }
   HostFunctions& host_functions() noexcept { return host_functions_; }
-  // Waits until it is that time, and all that a stream was to call by then has been called.
+  // Waits until it is that time, and all that streams were to call by then has been called: all of
+  // them, or those that what is waited for depends on.
   void wait_until(std::uint64_t ns);
-  bool reached(std::uint64_t ns);
+  void wait_until(std::uint64_t ns, const std::vector<HostFunctions::Due>& dues);
+  bool reached(std::uint64_t ns, const std::vector<HostFunctions::Due>& dues);
+  // What depends on what: a stream up to a time, an event of it, a stream that waits for the event.
+  std::vector<HostFunctions::Due> dues_of(const Stream& stream, std::uint64_t by_ns) const;
+  std::vector<HostFunctions::Due> dues_of(const Event& event) const;
+  void set_dues(Event& event, const Stream& stream, std::uint64_t time_ns);
+  void add_dues(Stream& stream, const Event& event);
+  void call_later(const Stream& stream, std::uint64_t due_ns, std::function<void()> function);
+
   int device_count() const noexcept { return static_cast<int>(devices_.size()); }
   Device& device(int number) noexcept { return *devices_[static_cast<std::size_t>(number)]; }
   std::uint32_t new_stream_id() noexcept { return next_stream_id_.fetch_add(1); }
   std::uint32_t new_correlation() noexcept { return next_correlation_.fetch_add(1); }
-
   std::uint32_t new_event_id() noexcept { return next_event_id_.fetch_add(1); }
   std::uint32_t new_graph_id() noexcept { return next_graph_id_.fetch_add(1); }
   std::uint64_t new_node_id() noexcept { return next_node_id_.fetch_add(1); }
@@ -97,9 +108,9 @@ class Machine {
   // Likewise for all of a graph, whose nodes wait for each other and the first for the stream.
   Slot run(const Stream& stream, GraphExec& exec, std::uint32_t correlation);
 
-  // Adds a node to a graph, and makes what can be launched from one. nullptr: its nodes wait for
-  // each other.
-  Node& add_node(Graph& graph, std::unique_ptr<Node> node);
+  // Adds a node to a graph, copies one, and makes what can be launched from one (nullptr: its nodes
+  // wait for each other).
+  Node& add_node(Graph& graph, std::unique_ptr<Node> node, int device);
   std::unique_ptr<Graph> clone(const Graph& graph, int device);
   std::unique_ptr<GraphExec> instantiate(const Graph& graph, int device);
 
@@ -121,6 +132,9 @@ class Machine {
   void tell(const ResourceChange& change) const {
     if (Observer* told = observer()) told->on_resource(change);
   }
+
+  // A forked child has none of the machine's threads, and maybe its locks: nothing works there.
+  bool forked() const noexcept { return forked_.load(std::memory_order_relaxed); }
 
   // The device was lost (a fault that was asked for): nothing works from then on.
   bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
@@ -148,6 +162,8 @@ class Machine {
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<bool> lost_{false};
+  std::atomic<bool> forked_{false};
+  mutable std::mutex dues_mutex_;
 };
 
 }  // namespace simgpu

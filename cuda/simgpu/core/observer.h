@@ -94,7 +94,6 @@ struct ResourceChange {
     kGraphGoes,
     kNodeCreated,
     kNodeCloned,
-    kNodeGoes,
     kDependencyCreated,
     kExecStarts,
     kExecCreated,

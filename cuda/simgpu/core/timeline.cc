@@ -20,6 +20,8 @@ Timeline::StreamId Timeline::add_stream(bool blocking) {
 void Timeline::remove_stream(StreamId stream) {
   const std::lock_guard lock(mutex_);
   removed_tail_ns_ = std::max(removed_tail_ns_, streams_[stream].tail_ns);
+  if (streams_[stream].blocking)
+    removed_blocking_tail_ns_ = std::max(removed_blocking_tail_ns_, streams_[stream].tail_ns);
   streams_[stream] = {};
 }
 
@@ -27,6 +29,7 @@ void Timeline::remove_stream(StreamId stream) {
 std::uint64_t Timeline::ready_at(StreamId stream) const {
   std::uint64_t ready_ns = streams_[stream].tail_ns;
   if (stream == kLegacyStream) {
+    ready_ns = std::max(ready_ns, removed_blocking_tail_ns_);
     for (const Stream& other : streams_) {
       if (other.blocking) ready_ns = std::max(ready_ns, other.tail_ns);
     }
@@ -58,7 +61,7 @@ Slot Timeline::enqueue(StreamId stream, std::uint64_t arrival_ns, std::span<Entr
   const std::uint64_t begin_ns = std::max(arrival_ns, ready_at(stream));
   Slot whole{begin_ns, begin_ns};
   for (Entry& entry : entries) {
-    std::uint64_t earliest_ns = begin_ns;
+    std::uint64_t earliest_ns = std::max(begin_ns, entry.earliest_ns);
     for (const std::size_t each : entry.after)
       earliest_ns = std::max(earliest_ns, entries[each].slot.end_ns);
     // What takes no time needs no engine.

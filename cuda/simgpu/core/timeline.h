@@ -16,7 +16,7 @@
 
 namespace simgpu {
 
-// An end and a start, on the clock of the machine.
+// A start and an end, on the clock of the machine.
 struct Slot {
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
@@ -44,6 +44,7 @@ class Timeline {
     std::uint64_t duration_ns = 0;
     Engine engine = Engine::kCompute;
     std::span<const std::size_t> after;
+    std::uint64_t earliest_ns = 0;
     Slot slot;  // filled in
   };
   Slot enqueue(StreamId stream, std::uint64_t arrival_ns, std::span<Entry> entries);
@@ -70,7 +71,9 @@ class Timeline {
   mutable std::mutex mutex_;
   std::vector<Stream> streams_{{.used = true, .blocking = false, .tail_ns = 0}};
   std::array<std::uint64_t, kEngineCount> engine_tail_ns_{};
-  std::uint64_t removed_tail_ns_ = 0;  // of streams that are gone; their work is not
+  // Of streams that are gone; their work is not.
+  std::uint64_t removed_tail_ns_ = 0;
+  std::uint64_t removed_blocking_tail_ns_ = 0;
 };
 
 }  // namespace simgpu

@@ -1,7 +1,8 @@
 // CUPTI's activity functions.
-#include <unistd.h>
+#include <cstring>
 
 #include "cupti/tool.h"
+#include "runtime/thread_state.h"
 
 #define SIMGPU_API extern "C" __attribute__((visibility("default")))
 
@@ -35,8 +36,11 @@ bool is_kind(CUpti_ExternalCorrelationKind kind) {
          kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
 }
 
+// Without a context, the thread's current one.
 simgpu::Device* device_of(CUcontext context) {
   Machine& machine = Machine::instance();
+  if (context == nullptr && machine.device_count() != 0)
+    return &machine.device(simgpu::this_thread().device);
   for (int i = 0; i < machine.device_count(); ++i) {
     if (reinterpret_cast<CUcontext>(&machine.device(i)) == context) return &machine.device(i);
   }
@@ -209,7 +213,7 @@ SIMGPU_API CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
 SIMGPU_API CUptiResult
 cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
   if (callback == nullptr) return failed(CUPTI_ERROR_INVALID_PARAMETER);
-  tool().timestamps().set_callback(callback);
+  tool().set_timestamp_callback(callback);
   return CUPTI_SUCCESS;
 }
 
@@ -233,7 +237,7 @@ SIMGPU_API CUptiResult cuptiGetContextId(CUcontext context, uint32_t* id) {
 
 SIMGPU_API CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread,
                                           uint32_t* id) {
-  simgpu::Device* device = context != nullptr ? device_of(context) : &Machine::instance().device(0);
+  simgpu::Device* device = device_of(context);
   if (device == nullptr) return failed(CUPTI_ERROR_INVALID_CONTEXT);
   if (id == nullptr) return failed(CUPTI_ERROR_INVALID_PARAMETER);
   if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {

@@ -7,8 +7,11 @@
 namespace simgpu::cupti {
 namespace {
 
+// None where there is no device.
 CUcontext context_of(int device) {
-  return reinterpret_cast<CUcontext>(&Machine::instance().device(device));
+  Machine& machine = Machine::instance();
+  return device < machine.device_count() ? reinterpret_cast<CUcontext>(&machine.device(device))
+                                         : nullptr;
 }
 
 CUgraphNodeType type_of(const Node& node) {
@@ -53,8 +56,6 @@ std::uint32_t id_of(ResourceChange::Kind kind) {
       return CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED;
     case ResourceChange::Kind::kNodeCloned:
       return CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED;
-    case ResourceChange::Kind::kNodeGoes:
-      return CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING;
     case ResourceChange::Kind::kDependencyCreated:
       return CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED;
     case ResourceChange::Kind::kExecStarts:

@@ -63,12 +63,20 @@ void Tool::enable_function(Api api, std::uint32_t id, bool on) {
 }
 
 void Tool::update_watch() {
+  const std::lock_guard lock(watch_mutex_);
   const auto has_any = [](const auto& list) {
     return std::any_of(list.begin(), list.end(), [](const auto& each) { return each.load(); });
   };
   const bool wanted = subscription_.is_active() || has_any(enabled_) || has_any(recorded_[0]) ||
                       has_any(recorded_[1]);
   Machine::instance().set_observer(wanted ? this : nullptr);
+}
+
+void Tool::set_timestamp_callback(CUpti_TimestampCallbackFunc callback) {
+  timestamps_.set_callback(callback);
+  const std::lock_guard lock(mutex_);
+  stream_ends_.clear();  // they are in another unit
+  told_ends_.clear();
 }
 
 void Tool::push(CUpti_ExternalCorrelationKind kind, std::uint64_t id) {
@@ -97,19 +105,24 @@ bool Tool::records(Api api, std::uint32_t id) const noexcept {
   return id < kFunctions && recorded_[index_of(api)][id].load(std::memory_order_relaxed);
 }
 
-void Tool::on_enter(ApiCall& call) {
-  // Both clocks, close together: where the thread lost the processor between, once more.
+// Both clocks, close together: where the thread lost the processor between, once more. Gives the
+// client's.
+std::uint64_t Tool::read_clocks(std::uint32_t correlation, std::uint64_t before_ns) const {
   constexpr std::uint64_t kCloseNs = 5'000;
   constexpr int kAttempts = 3;
   const DeviceClock& clock = Machine::instance().clock();
-  std::uint64_t before_ns = call.entered_ns;
   for (int i = 0; i < kAttempts; ++i) {
-    call.entered_at = timestamps_.now();
+    const std::uint64_t client = timestamps_.now();
     const std::uint64_t after_ns = clock.now();
-    moment = {after_ns, call.entered_at, call.correlation};
+    moment = {after_ns, client, correlation};
     if (after_ns - before_ns < kCloseNs) break;
     before_ns = after_ns;
   }
+  return moment.client;
+}
+
+void Tool::on_enter(ApiCall& call) {
+  call.entered_at = read_clocks(call.correlation, call.entered_ns);
   subscription_.on_enter(call);
 }
 
@@ -134,6 +147,9 @@ Span Tool::span_of(const Slot& slot) const {
 
 // Two clocks are never read at quite the same time; the order in a stream is kept all the same.
 Span Tool::in_stream(const Activity& activity) {
+  // Where the call had begun before anybody watched, it was not stamped.
+  if (moment.correlation != activity.correlation)
+    read_clocks(activity.correlation, Machine::instance().clock().now());
   Span span = span_of(activity.slot);
   if (activity.node != 0) return span;  // nodes of a graph may run beside each other
   const std::uint64_t stream =

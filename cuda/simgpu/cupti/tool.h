@@ -39,6 +39,8 @@ class Tool final : public Observer {
   // Watches the machine while somebody wants to know something.
   void update_watch();
 
+  void set_timestamp_callback(CUpti_TimestampCallbackFunc callback);
+
   // The calling thread's ids, by kind.
   void push(CUpti_ExternalCorrelationKind kind, std::uint64_t id);
   bool pop(CUpti_ExternalCorrelationKind kind, std::uint64_t* id);
@@ -59,6 +61,7 @@ class Tool final : public Observer {
 
   Tool();
   bool records(Api api, std::uint32_t id) const noexcept;
+  std::uint64_t read_clocks(std::uint32_t correlation, std::uint64_t before_ns) const;
   Span span_of(const Slot& slot) const;
   Span in_stream(const Activity& activity);
   void spoil(Record& record);
@@ -70,6 +73,7 @@ class Tool final : public Observer {
   Delivery delivery_;
   Subscription subscription_;
 
+  std::mutex watch_mutex_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> stream_ends_;  // in the client's unit
   std::uint64_t device_records_ = 0;

@@ -1,8 +1,7 @@
 // Devices and contexts, and what the driver says of itself.
-#include <dlfcn.h>
-
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "driver/api.h"
 
@@ -14,6 +13,12 @@ using simgpu::driver::result_of;
 namespace {
 
 bool is_device(CUdevice device) { return simgpu::is_device(device); }
+
+// The devices that were current before a context was pushed.
+std::vector<int>& pushed() {
+  static thread_local std::vector<int> devices;
+  return devices;
+}
 
 int device_of(CUcontext context) { return reinterpret_cast<simgpu::Device*>(context)->number; }
 
@@ -137,6 +142,7 @@ SIMGPU_API CUresult cuCtxSetCurrent(CUcontext context) {
 SIMGPU_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
   SIMGPU_DRIVER_CALL(call, cuCtxPushCurrent_v2, context);
   if (context == nullptr) return failed(CUDA_ERROR_INVALID_CONTEXT);
+  pushed().push_back(simgpu::this_thread().device);
   simgpu::this_thread().device = device_of(context);
   return CUDA_SUCCESS;
 }
@@ -144,6 +150,10 @@ SIMGPU_API CUresult cuCtxPushCurrent_v2(CUcontext context) {
 SIMGPU_API CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   SIMGPU_DRIVER_CALL(call, cuCtxPopCurrent_v2, context);
   if (context != nullptr) *context = context_of(simgpu::this_thread().device);
+  if (!pushed().empty()) {
+    simgpu::this_thread().device = pushed().back();
+    pushed().pop_back();
+  }
   return CUDA_SUCCESS;
 }
 
@@ -162,6 +172,7 @@ SIMGPU_API CUresult cuCtxSynchronize() {
 
 SIMGPU_API CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (machine().device_count() == 0) return CUDA_ERROR_NO_DEVICE;
   *context = context_of(simgpu::stream_of(stream).device);
   return CUDA_SUCCESS;
 }
@@ -170,6 +181,16 @@ SIMGPU_API CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
 
 SIMGPU_API CUresult cuDeviceGetDevResource(CUdevice /*device*/, CUdevResource* /*resource*/,
                                            CUdevResourceType /*type*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* /*description*/,
+                                              CUdevResource* /*resources*/, unsigned /*count*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuDevSmResourceSplitByCount(CUdevResource* /*result*/, unsigned* /*groups*/,
+                                                const CUdevResource* /*input*/,
+                                                CUdevResource* /*remaining*/, unsigned /*flags*/,
+                                                unsigned /*least*/) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 SIMGPU_API CUresult cuGreenCtxCreate(CUgreenCtx* /*context*/, CUdevResourceDesc /*description*/,
@@ -182,6 +203,15 @@ SIMGPU_API CUresult cuCtxFromGreenCtx(CUcontext* /*context*/, CUgreenCtx /*green
 }
 SIMGPU_API CUresult cuGreenCtxStreamCreate(CUstream* /*stream*/, CUgreenCtx /*context*/,
                                            unsigned /*flags*/, int /*priority*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// The driver has nothing to log.
+SIMGPU_API CUresult cuLogsRegisterCallback(CUlogsCallback /*callback*/, void* /*data*/,
+                                           CUlogsCallbackHandle* /*handle*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIMGPU_API CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle /*handle*/) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

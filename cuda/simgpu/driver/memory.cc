@@ -74,10 +74,16 @@ SIMGPU_API CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t bytes,
   SIMGPU_DRIVER_CALL(call, cuMemAddressReserve, address, bytes, alignment, wish, flags);
   if (address == nullptr || bytes == 0 || bytes % kGranularity != 0)
     return failed(CUDA_ERROR_INVALID_VALUE);
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+  // More than asked for, of which what is not aligned is given back.
+  const std::size_t aligned = std::max(alignment, kGranularity);
+  void* base = mmap(nullptr, bytes + aligned, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return failed(CUDA_ERROR_OUT_OF_MEMORY);
-  *address = reinterpret_cast<CUdeviceptr>(base);
+  const auto begin = reinterpret_cast<CUdeviceptr>(base);
+  *address = (begin + aligned - 1) / aligned * aligned;
+  const std::size_t head = *address - begin;
+  if (head != 0) munmap(base, head);
+  munmap(pointer(*address + bytes), aligned - head);
   return CUDA_SUCCESS;
 }
 

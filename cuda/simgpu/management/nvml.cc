@@ -3,6 +3,7 @@
 // functions need none, since they hand out numbers and text only.
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -86,6 +87,13 @@ SIMGPU_API int nvmlDeviceGetHandleByPciBusId_v2(const char* id, Handle* device) 
   return result == kSuccess ? kSuccess : kNotFound;
 }
 
+// As CUDA tells it.
+SIMGPU_API int nvmlDeviceGetUUID(Handle device, char* uuid, unsigned length) {
+  if (device == nullptr) return kInvalidArgument;
+  return hand_out("GPU-73696d75-6c61-7465-642d-6770752d3" + std::to_string(device->number) + "00",
+                  uuid, length);
+}
+
 SIMGPU_API int nvmlDeviceGetName(Handle device, char* name, unsigned length) {
   if (device == nullptr) return kInvalidArgument;
   return hand_out(machine().profile().device_name, name, length);
@@ -99,6 +107,10 @@ SIMGPU_API int nvmlDeviceGetNvLinkRemoteDeviceType(Handle /*device*/, unsigned /
 }
 SIMGPU_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(Handle /*device*/, unsigned /*link*/,
                                                    void* /*info*/) {
+  return kNotSupported;
+}
+SIMGPU_API int nvmlDeviceGetP2PStatus(Handle /*device*/, Handle /*other*/, int /*what*/,
+                                      int* /*status*/) {
   return kNotSupported;
 }
 // Who asks says "not supported" in the answer beforehand, and that stays.

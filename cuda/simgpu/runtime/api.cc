@@ -8,6 +8,22 @@ namespace {
 // What a call takes on the virtual clock.
 constexpr std::uint64_t kCallNs = 500;
 
+// Asking what there is makes no context, nor does the driver by itself.
+bool needs_context(Api api, std::uint32_t id) {
+  if (api == Api::kDriver) return false;
+  switch (id) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020:  // makes that of the new one
+    case CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceProperties_v12000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetPCIBusId_v4010:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceCanAccessPeer_v4000:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 ThreadState& this_thread() noexcept {
@@ -30,8 +46,11 @@ Call::Call(Api api, std::uint32_t id, const char* function, const void* paramete
   thread.result = cudaSuccess;
   if (machine().device_count() == 0) usable_ = cudaErrorNoDevice;
   if (machine().lost()) usable_ = cudaErrorLaunchFailure;
-  if (thread.depth++ != 0) return;
-  if (usable_ == cudaSuccess) machine().enter_context(thread.device);
+  if (machine().forked()) usable_ = cudaErrorInitializationError;
+  // A function that a stream calls must not call back: it would wait for itself.
+  if (HostFunctions::is_calling()) usable_ = cudaErrorNotPermitted;
+  if (thread.depth++ != 0 || machine().forked()) return;
+  if (usable_ == cudaSuccess && needs_context(api, id)) machine().enter_context(thread.device);
   thread.correlation = machine().new_correlation();
   machine().clock().charge(kCallNs);
   observer_ = machine().observer();
@@ -44,33 +63,21 @@ Call::Call(Api api, std::uint32_t id, const char* function, const void* paramete
   call_.correlation = thread.correlation;
   call_.device = thread.device;
   call_.entered_ns = machine().clock().now();
-  thread.call = &call_;
   observer_->on_enter(call_);
+  thread.result = cudaSuccess;  // of this call, not of what the observer called
 }
 
 Call::~Call() {
   ThreadState& thread = this_thread();
-  --thread.depth;
-  if (observer_ == nullptr) return;
-  thread.call = nullptr;
   call_.result = thread.result;
-  observer_->on_leave(call_);
+  if (observer_ != nullptr) observer_->on_leave(call_);
+  --thread.depth;
 }
 
 Stream& stream_of(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().legacy_stream;
   if (handle == cudaStreamPerThread) return current_device().per_thread_stream;
   return *reinterpret_cast<Stream*>(handle);
-}
-
-void synchronize(const Call& call, Synchronization what, std::uint64_t until_ns) {
-  what.start_ns = machine().clock().now();
-  machine().wait_until(until_ns);
-  if (Observer* observer = machine().observer()) {
-    what.correlation = call.correlation();
-    what.end_ns = machine().clock().now();
-    observer->on_synchronization(what);
-  }
 }
 
 }  // namespace simgpu

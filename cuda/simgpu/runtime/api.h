@@ -11,24 +11,12 @@
 #include <cstdint>
 
 #include "core/machine.h"
+#include "runtime/thread_state.h"
 
 // The program's side: everything else in the library is hidden.
 #define SIMGPU_API extern "C" __attribute__((visibility("default")))
-// What the driver's face shares with the runtime's.
-#define SIMGPU_SHARED __attribute__((visibility("default")))
 
 namespace simgpu {
-
-struct ThreadState {
-  int device = 0;
-  cudaError_t last_error = cudaSuccess;
-  cudaError_t result = cudaSuccess;  // of the call that runs
-  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-  ApiCall* call = nullptr;  // the one that runs, if the observer was told of it
-  unsigned depth = 0;       // of calls: those that the runtime makes itself are not the program's
-  std::uint32_t correlation = 0;
-};
-SIMGPU_SHARED ThreadState& this_thread() noexcept;
 
 inline Machine& machine() { return Machine::instance(); }
 
@@ -49,7 +37,6 @@ class SIMGPU_SHARED Call {
   // cudaSuccess, or why nothing works on this machine: no device, or it was lost.
   cudaError_t usable() const noexcept { return usable_; }
   std::uint32_t correlation() const noexcept { return this_thread().correlation; }
-  std::uint64_t entered_ns() const noexcept { return call_.entered_ns; }
 
  private:
   ApiCall call_;
@@ -67,8 +54,17 @@ inline Timeline& timeline_of(const Stream& stream) {
   return machine().device(stream.device).timeline;
 }
 
-// Waits until it is that time, and tells what was waited for.
-void synchronize(const Call& call, Synchronization what, std::uint64_t until_ns);
+// Tells what was waited for, by `wait`.
+template <typename Wait>
+void synchronize(const Call& call, Synchronization what, const Wait& wait) {
+  what.start_ns = machine().clock().now();
+  wait();
+  if (Observer* observer = machine().observer()) {
+    what.correlation = call.correlation();
+    what.end_ns = machine().clock().now();
+    observer->on_synchronization(what);
+  }
+}
 
 }  // namespace simgpu
 

@@ -15,7 +15,8 @@ using simgpu::stream_of;
 namespace {
 
 struct Captures {
-  std::mutex mutex;
+  // A tool that is told of a node may ask about the capture.
+  std::recursive_mutex mutex;
   std::map<std::uint64_t, std::unique_ptr<Capture>> active;  // by id
   std::atomic<std::size_t> count{0};
   std::uint64_t next_id = 1;
@@ -120,7 +121,7 @@ cudaError_t keep(Stream& stream, std::unique_ptr<Node> node) {
   if (capture == nullptr || capture->invalidated) return failed(cudaErrorStreamCaptureInvalidated);
   std::vector<Node*>& tail = capture->tails[&stream];
   node->after = tail;
-  tail = {&machine().add_node(*capture->graph, std::move(node))};
+  tail = {&machine().add_node(*capture->graph, std::move(node), stream.device)};
   return cudaSuccess;
 }
 

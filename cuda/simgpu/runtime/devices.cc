@@ -96,6 +96,7 @@ SIMGPU_API cudaError_t cudaSetDevice(int device) {
   SIMGPU_CALL(call, cudaSetDevice_v3020, device);
   if (!is_device(device)) return failed(cudaErrorInvalidDevice);
   simgpu::this_thread().device = device;
+  machine().enter_context(device);
   return cudaSuccess;
 }
 
@@ -259,6 +260,6 @@ SIMGPU_API cudaError_t cudaDeviceSynchronize() {
   const simgpu::Device& device = simgpu::current_device();
   simgpu::synchronize(call,
                       {.kind = simgpu::Synchronization::Kind::kDevice, .device = device.number},
-                      device.timeline.idle_at());
+                      [&] { machine().wait_until(device.timeline.idle_at()); });
   return cudaSuccess;
 }

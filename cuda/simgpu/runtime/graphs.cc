@@ -282,7 +282,7 @@ SIMGPU_API cudaError_t cudaGraphAddNode(cudaGraphNode_t* handle, cudaGraph_t gra
                                     : describe(*node, *parameters);
   if (described != cudaSuccess) return failed(described);
   for (std::size_t i = 0; i < count; ++i) node->after.push_back(node_of(dependencies[i]));
-  Node& added = machine().add_node(*graph_of(graph), std::move(node));
+  Node& added = machine().add_node(*graph_of(graph), std::move(node), this_device());
   if (!bodies.empty()) {
     // The array is CUDA's, for as long as the node lives: the effect keeps it.
     auto kept = std::make_shared<std::vector<cudaGraph_t>>(std::move(bodies));

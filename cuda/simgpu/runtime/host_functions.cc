@@ -28,7 +28,7 @@ cudaError_t add(Stream& stream, std::function<void()> function) {
     return failed(error);
   const simgpu::Slot slot =
       simgpu::timeline_of(stream).enqueue(stream.queue, machine().clock().now(), kHandOverNs);
-  machine().host_functions().add(slot.start_ns, std::move(function));
+  machine().call_later(stream, slot.start_ns, std::move(function));
   return cudaSuccess;
 }
 

@@ -52,6 +52,14 @@ Route route_of(const void* to, const void* from) {
   return {CopyPath::kOnHost, 0, true};
 }
 
+// Whether the memory that an address is in, if it is the runtime's, goes on for so many bytes.
+bool reaches(const void* address, std::size_t bytes) {
+  const auto found = machine().memory().find(address);
+  if (!found) return true;
+  const auto used = static_cast<std::size_t>(static_cast<const std::byte*>(address) - found->base);
+  return bytes <= found->bytes - used;
+}
+
 bool fits(cudaMemcpyKind kind, CopyPath path) {
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -86,12 +94,13 @@ cudaError_t copy(const simgpu::Call& call, void* to, const void* from, std::size
   const Route route = route_of(to, from);
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
     return failed(cudaErrorInvalidMemcpyDirection);
-  if (!fits(kind, route.path)) return failed(cudaErrorInvalidValue);
+  if (!fits(kind, route.path) || !reaches(to, bytes) || !reaches(from, bytes))
+    return failed(cudaErrorInvalidValue);
   std::uint64_t end_ns = 0;
   const cudaError_t result = simgpu::submit(
       call, stream, copy_task(route, bytes, !wait), [=] { std::memmove(to, from, bytes); },
       &end_ns);
-  if (wait || route.waits) machine().wait_until(end_ns);
+  if (wait || route.waits) machine().wait_until(end_ns, machine().dues_of(stream, end_ns));
   return result;
 }
 
@@ -195,7 +204,9 @@ SIMGPU_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const v
   if (width == 0 || height == 0) return cudaSuccess;
   if (to == nullptr || from == nullptr) return failed(cudaErrorInvalidValue);
   const Route route = route_of(to, from);
-  if (!fits(kind, route.path)) return failed(cudaErrorInvalidValue);
+  if (!fits(kind, route.path) || !reaches(to, (height - 1) * to_pitch + width) ||
+      !reaches(from, (height - 1) * from_pitch + width))
+    return failed(cudaErrorInvalidValue);
   std::uint64_t end_ns = 0;
   const cudaError_t result = simgpu::submit(
       call, simgpu::stream_of(stream), copy_task(route, width * height, /*is_async=*/true),
@@ -206,7 +217,8 @@ SIMGPU_API cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const v
         }
       },
       &end_ns);
-  if (route.waits) machine().wait_until(end_ns);
+  if (route.waits)
+    machine().wait_until(end_ns, machine().dues_of(simgpu::stream_of(stream), end_ns));
   return result;
 }
 

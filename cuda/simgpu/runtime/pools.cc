@@ -1,5 +1,5 @@
-// Memory in the order of a stream. It is the device's memory as any other: taken when it is asked
-// for and given back when the stream comes to it, by which time nothing in the stream uses it.
+// Memory in the order of a stream. It is the device's memory as any other, taken and given back at
+// once: what is in the stream was given its effect when it was launched.
 #include <vector>
 
 #include "runtime/api.h"
@@ -40,8 +40,15 @@ SIMGPU_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int devi
   return cudaSuccess;
 }
 
-SIMGPU_API cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t /*stream*/) {
-  return cudaMalloc(address, bytes);
+SIMGPU_API cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaStream_t stream) {
+  SIMGPU_CALL(call, cudaMallocAsync_v11020, address, bytes, stream);
+  if (address == nullptr) return failed(cudaErrorInvalidValue);
+  *address = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  const int device = simgpu::stream_of(stream).device;
+  if (machine().count_allocation())
+    *address = machine().memory().allocate(simgpu::MemoryKind::kDevice, device, bytes);
+  return *address != nullptr ? cudaSuccess : failed(cudaErrorMemoryAllocation);
 }
 
 SIMGPU_API cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {

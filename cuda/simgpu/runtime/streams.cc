@@ -1,5 +1,5 @@
 // Streams and events.
-#include <mutex>
+#include <algorithm>
 
 #include "runtime/api.h"
 #include "runtime/capture.h"
@@ -66,6 +66,7 @@ cudaError_t record(const simgpu::Call& call, cudaEvent_t handle, cudaStream_t st
   event.record_id = call.correlation();
   const std::uint64_t time_ns = timeline_of(stream).mark(stream.queue, machine().clock().now());
   event.time_ns.store(time_ns);
+  machine().set_dues(event, stream, time_ns);
   if (simgpu::Observer* observer = machine().observer())
     observer->on_event({stream.device, stream.id, event.id, call.correlation(), time_ns});
   return cudaSuccess;
@@ -122,7 +123,8 @@ SIMGPU_API cudaError_t cudaStreamQuery(cudaStream_t handle) {
   const Stream& stream = stream_of(handle);
   if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
     return failed(error);
-  return machine().reached(timeline_of(stream).idle_at(stream.queue))
+  const std::uint64_t idle_ns = timeline_of(stream).idle_at(stream.queue);
+  return machine().reached(idle_ns, machine().dues_of(stream, idle_ns))
              ? cudaSuccess
              : simgpu::answered(cudaErrorNotReady);
 }
@@ -136,7 +138,10 @@ SIMGPU_API cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
                       {.kind = simgpu::Synchronization::Kind::kStream,
                        .device = stream.device,
                        .stream_id = stream.id},
-                      timeline_of(stream).idle_at(stream.queue));
+                      [&] {
+                        const std::uint64_t idle_ns = timeline_of(stream).idle_at(stream.queue);
+                        machine().wait_until(idle_ns, machine().dues_of(stream, idle_ns));
+                      });
   return cudaSuccess;
 }
 
@@ -150,6 +155,7 @@ SIMGPU_API cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t even
   if (const cudaError_t error = simgpu::allowed_on(stream); error != cudaSuccess)
     return failed(error);
   timeline_of(stream).wait(stream.queue, awaited.time_ns.load());
+  machine().add_dues(stream, awaited);
   if (simgpu::Observer* observer = machine().observer()) {
     const std::uint64_t now_ns = machine().clock().now();
     observer->on_synchronization({.kind = simgpu::Synchronization::Kind::kStreamWait,
@@ -197,8 +203,10 @@ SIMGPU_API cudaError_t cudaEventQuery(cudaEvent_t handle) {
   if (handle == nullptr) return failed(cudaErrorInvalidResourceHandle);
   if (const cudaError_t error = simgpu::allowed_on(event_of(handle)); error != cudaSuccess)
     return failed(error);
-  return machine().reached(event_of(handle).time_ns.load()) ? cudaSuccess
-                                                            : simgpu::answered(cudaErrorNotReady);
+  const Event& event = event_of(handle);
+  return machine().reached(event.time_ns.load(), machine().dues_of(event))
+             ? cudaSuccess
+             : simgpu::answered(cudaErrorNotReady);
 }
 
 SIMGPU_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
@@ -207,12 +215,13 @@ SIMGPU_API cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const Event& event = event_of(handle);
   if (const cudaError_t error = simgpu::allowed_on(event); error != cudaSuccess)
     return failed(error);
-  simgpu::synchronize(call,
-                      {.kind = simgpu::Synchronization::Kind::kEvent,
-                       .device = event.device,
-                       .event_id = event.id,
-                       .event_record_id = event.record_id},
-                      event.time_ns.load());
+  simgpu::synchronize(
+      call,
+      {.kind = simgpu::Synchronization::Kind::kEvent,
+       .device = event.device,
+       .event_id = event.id,
+       .event_record_id = event.record_id},
+      [&] { machine().wait_until(event.time_ns.load(), machine().dues_of(event)); });
   return cudaSuccess;
 }
 

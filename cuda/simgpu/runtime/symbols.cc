@@ -59,6 +59,7 @@ SIMGPU_API cudaError_t cudaGetSymbolAddress(void** address, const void* symbol) 
 
 SIMGPU_API cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, std::size_t bytes,
                                           std::size_t offset, cudaMemcpyKind kind) {
+  SIMGPU_CALL(call, cudaMemcpyToSymbol_v3020, symbol, from, bytes, offset, kind);
   const Symbol found = find(symbol);
   if (found.address == nullptr) return failed(cudaErrorInvalidSymbol);
   if (offset > found.bytes || bytes > found.bytes - offset) return failed(cudaErrorInvalidValue);

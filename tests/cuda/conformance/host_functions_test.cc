@@ -52,6 +52,51 @@ TEST(HostFunctions, AreWaitedForByEvents) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
+void wait_for_flag(void* data) {
+  while (!static_cast<std::atomic<bool>*>(data)->load()) std::this_thread::yield();
+}
+
+TEST(HostFunctions, HoldUpTheirOwnStreamOnly) {
+  cudaStream_t held = nullptr;
+  cudaStream_t free = nullptr;
+  cudaStream_t follows = nullptr;
+  cudaEvent_t event = nullptr;
+  for (cudaStream_t* each : {&held, &free, &follows})
+    ASSERT_EQ(cudaStreamCreateWithFlags(each, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
+  void* device = nullptr;
+  ASSERT_EQ(cudaMalloc(&device, 4096), cudaSuccess);
+
+  std::atomic<bool> go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(held, wait_for_flag, &go), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, held), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(follows, event, 0), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(device, 1, 4096, free), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(free), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(free), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(follows), cudaErrorNotReady);
+  go = true;
+  EXPECT_EQ(cudaStreamSynchronize(follows), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(held), cudaSuccess);
+
+  EXPECT_EQ(cudaFree(device), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  for (const cudaStream_t each : {held, free, follows})
+    EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess);
+}
+
+TEST(HostFunctions, MustNotCallCuda) {
+  cudaError_t said = cudaSuccess;
+  ASSERT_EQ(
+      cudaLaunchHostFunc(
+          nullptr, [](void* data) { *static_cast<cudaError_t*>(data) = cudaDeviceSynchronize(); },
+          &said),
+      cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(said, cudaErrorNotPermitted);
+}
+
 TEST(Callbacks, AreToldTheStreamAndThatAllIsWell) {
   struct Seen {
     cudaStream_t stream = nullptr;

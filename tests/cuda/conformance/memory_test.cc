@@ -49,6 +49,19 @@ TEST(Copies, OfRowsLeaveTheRestAlone) {
   EXPECT_EQ(cudaFree(device), cudaSuccess);
 }
 
+TEST(Copies, BeyondTheMemoryAreRefused) {
+  void* device = nullptr;
+  ASSERT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
+  const std::vector<unsigned char> sent(64 * kBytes);
+  EXPECT_EQ(cudaMemcpy(device, sent.data(), sent.size(), cudaMemcpyHostToDevice),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy2DAsync(device, kBytes, sent.data(), kBytes, kBytes, 64,
+                              cudaMemcpyHostToDevice, nullptr),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(device), cudaSuccess);
+}
+
 TEST(Sets, FillEveryByte) {
   void* device = nullptr;
   ASSERT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);

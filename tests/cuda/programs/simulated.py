@@ -9,6 +9,7 @@ from pathlib import Path
 
 COMMAND = os.environ["LAYERTRACE_BIN"]
 LIBRARIES = Path(os.environ["LAYERTRACE_BUILD_DIR"]) / "lib" / "simgpu"
+SOURCE = Path(os.environ["LAYERTRACE_SOURCE_DIR"])
 PROGRAMS = Path(__file__).with_name("programs.py")
 
 

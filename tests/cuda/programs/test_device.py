@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from simulated import COMMAND, LIBRARIES, python, simulate
+from simulated import COMMAND, LIBRARIES, SOURCE, python, simulate
 
 import torch
 
@@ -143,7 +143,14 @@ def symbols(library: Path, kind: str) -> list[str]:
 
 
 def torch_libraries() -> list[Path]:
-    return sorted((Path(torch.__file__).parent / "lib").glob("*.so*"))
+    """PyTorch's own, and those of NVIDIA's that come with it and are not stood in for."""
+    site_packages = Path(torch.__file__).parent.parent
+    libraries = [*(site_packages / "torch" / "lib").glob("*.so*")]
+    libraries += (site_packages / "nvidia").glob("*/lib/lib*.so*")
+    stood_in_for = {path.name for path in LIBRARIES.iterdir()} | {
+        "libnvblas.so.13"
+    }  # and that's a BLAS
+    return sorted(library for library in libraries if library.name not in stood_in_for)
 
 
 @pytest.mark.parametrize(
@@ -173,3 +180,54 @@ def test_no_function_of_the_driver_is_missing() -> None:
     }
     assert len(needed) > 15
     assert needed - provided == set()
+
+
+def test_what_pytorch_asks_for_by_name_is_there() -> None:
+    """Its allocator looks functions of the driver and of NVML up while the program runs."""
+    library = Path(torch.__file__).parent / "lib" / "libc10_cuda.so"
+    text = subprocess.run(
+        ["strings", "-n", "6", library], capture_output=True, text=True, check=True
+    )
+    asked = set(
+        re.findall(r"^(?:cu|nvml)[A-Z](?:[a-z0-9]+[A-Z0-9]*)+(?:_v\d)?$", text.stdout, re.M)
+    )
+    assert len(asked) > 25
+    provided = {
+        re.sub(r"_v\d$", "", symbol.split("@")[0])
+        for face in ("libcuda.so.1", "libnvidia-ml.so.1")
+        for symbol in symbols(LIBRARIES / face, "--defined-only")
+    }
+    assert {re.sub(r"_v\d$", "", name) for name in asked} - provided == set()
+
+
+def test_cupti_can_be_kept_from_loading() -> None:
+    source = "import ctypes; ctypes.CDLL('libcupti.so.13').cuptiGetVersion; print('loaded')"
+    assert python(source) == "loaded\n"
+    done = simulate(sys.executable, "-c", source, options=("--faults", "no_cupti"), check=False)
+    assert done.returncode == 1
+    assert "libcupti.so.13: cannot open shared object file" in done.stderr
+
+
+def test_a_forked_child_is_told_that_it_has_no_device() -> None:
+    said = python(
+        "import os, ctypes\n"
+        "cuda = ctypes.CDLL('libcudart.so.13')\n"
+        "assert cuda.cudaFree(None) == 0\n"
+        "child = os.fork()\n"
+        "if child == 0: os._exit(cuda.cudaDeviceSynchronize())\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), cuda.cudaDeviceSynchronize())"
+    )
+    assert said == "3 0\n"  # cudaErrorInitializationError
+
+
+def test_the_docs_list_the_faults_that_there_are() -> None:
+    listed = subprocess.run(
+        [COMMAND, "simgpu", "--list"], capture_output=True, text=True, check=True
+    )
+    faults = re.findall(
+        r"^  ([a-z_]+(?:=N)?) +(.*?)(?: \(N is \d+ unless given\))?$", listed.stdout, re.M
+    )
+    faults = [(name, meaning) for name, meaning in faults if "compute capability" not in meaning]
+    assert len(faults) == 13
+    text = (SOURCE / "docs" / "simgpu.md").read_text()
+    assert [name for name, _ in faults if f"| `{name}` |" not in text] == []

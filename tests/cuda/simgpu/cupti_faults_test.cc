@@ -48,9 +48,10 @@ struct Facts {
   }
 };
 
-Facts run(const std::string& faults, const std::string& clock = "real") {
-  const std::string command = "SIMGPU_FAULTS='" + faults + "' SIMGPU_CLOCK=" + clock + " '" +
-                              SIMGPU_CUPTI_CLIENT + "' " + std::to_string(kLaunches) + " 2>&1";
+Facts run(const std::string& faults, const std::string& clock = "real", int devices = 1) {
+  const std::string command = "SIMGPU_DEVICES=" + std::to_string(devices) + " SIMGPU_FAULTS='" +
+                              faults + "' SIMGPU_CLOCK=" + clock + " '" + SIMGPU_CUPTI_CLIENT +
+                              "' " + std::to_string(kLaunches) + " 2>&1";
   Facts result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
@@ -226,6 +227,12 @@ TEST(CuptiFaults, ThatAreUnknownEndTheProgram) {
   EXPECT_THAT(bad.output, HasSubstr("there is no fault 'drop_record'; there are "));
   for (const char* name : {"drop_records", "late_buffer", "null_buffer", "old_cupti", "overlap"})
     EXPECT_THAT(bad.output, HasSubstr(name));
+}
+
+TEST(NoDevice, IsAnErrorAndNoCrash) {
+  const Facts facts = run("", "real", /*devices=*/0);
+  EXPECT_LT(facts.exit_code, 128) << facts.output;  // no signal
+  EXPECT_TRUE(facts.kernels.empty());
 }
 
 TEST(VirtualClock, GivesTheSameTimesInEveryRun) {
