@@ -218,12 +218,13 @@ Node& Machine::add_node(Graph& graph, std::unique_ptr<Node> node, int device_num
   Node& added = *graph.nodes.emplace_back(std::move(node));
   added.id = new_node_id();
   tell({.kind = Kind::kNodeCreated, .device = device_number, .graph = &graph, .node = &added});
-  for (const Node* each : added.after)
+  for (const Node* each : added.after) {
     tell({.kind = Kind::kDependencyCreated,
           .device = device_number,
           .graph = &graph,
           .node = &added,
           .dependency = each});
+  }
   return added;
 }
 
