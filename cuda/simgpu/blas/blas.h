@@ -11,9 +11,7 @@
 
 #include "core/cost_model.h"
 #include "core/device_profile.h"
-
-// The program's side: everything else in the library is hidden.
-#define SIMGPU_API extern "C" __attribute__((visibility("default")))
+#include "core/face.h"
 
 // What a program's handle points to; cuBLAS leaves it to the library.
 struct cublasContext {  // NOLINT(readability-identifier-naming)

@@ -12,8 +12,7 @@
 namespace simgpu {
 namespace {
 
-// As CUDA numbers them: the legacy default stream is 7.
-constexpr std::uint32_t kLegacyStreamId = 7;
+// As CUDA numbers it.
 constexpr std::uint32_t kPerThreadStreamId = 8;
 
 Config config_or_exit() {

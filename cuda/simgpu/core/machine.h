@@ -55,6 +55,9 @@ struct Kernel {
   double weight = 1;
 };
 
+// As CUDA numbers it in records.
+inline constexpr std::uint32_t kLegacyStreamId = 7;
+
 class Device {
  public:
   explicit Device(int device_number);

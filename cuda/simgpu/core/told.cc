@@ -2,9 +2,8 @@
 // itself, and its clock. Tools must not link to the simulation; they look these up with dlsym().
 #include <cstdint>
 
+#include "core/face.h"
 #include "core/machine.h"
-
-#define SIMGPU_API extern "C" __attribute__((visibility("default")))
 
 SIMGPU_API const char* simgpu_device_name() {
   return simgpu::Machine::instance().profile().device_name.data();  // a literal

@@ -1,10 +1,9 @@
 // CUPTI's activity functions.
 #include <cstring>
 
+#include "core/face.h"
 #include "cupti/tool.h"
 #include "runtime/thread_state.h"
-
-#define SIMGPU_API extern "C" __attribute__((visibility("default")))
 
 using simgpu::Machine;
 using simgpu::cupti::Tool;

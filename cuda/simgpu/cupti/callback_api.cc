@@ -1,8 +1,7 @@
 // CUPTI's callback functions, and the names it has for things.
+#include "core/face.h"
 #include "cupti/names.h"
 #include "cupti/tool.h"
-
-#define SIMGPU_API extern "C" __attribute__((visibility("default")))
 
 using simgpu::Machine;
 using simgpu::cupti::Subscription;

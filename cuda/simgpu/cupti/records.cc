@@ -9,7 +9,6 @@ namespace simgpu::cupti {
 namespace {
 
 constexpr std::uint32_t kOldVersion = 26;  // CUDA 12.8
-constexpr std::uint32_t kLegacyStreamId = 7;
 
 std::uint64_t order_of(int device, std::uint32_t stream) {
   return std::uint64_t{context_id(device)} << 32 | stream;

@@ -30,6 +30,18 @@ const char* name_of(CUfunction function) {
   return known != nullptr ? known->name : nullptr;
 }
 
+CUresult launch(CUfunction function, dim3 grid, dim3 block, unsigned shared_bytes,
+                CUstream stream) {
+  const char* name = name_of(function);
+  if (name == nullptr) return failed(CUDA_ERROR_INVALID_HANDLE);
+  return result_of(simgpu::launch({.name = name,
+                                   .grid = grid,
+                                   .block = block,
+                                   .shared_bytes = shared_bytes,
+                                   .stream = stream,
+                                   .duration_ns = 0}));
+}
+
 }  // namespace
 
 SIMGPU_API CUresult cuModuleLoadData(CUmodule* module, const void* image) {
@@ -106,13 +118,8 @@ SIMGPU_API CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigne
                                    void** parameters, void** extra) {
   SIMGPU_DRIVER_LAUNCH(call, name_of(function), cuLaunchKernel, function, grid_x, grid_y, grid_z,
                        block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
-  if (name_of(function) == nullptr) return failed(CUDA_ERROR_INVALID_HANDLE);
-  return result_of(simgpu::launch({.name = name_of(function),
-                                   .grid = dim3(grid_x, grid_y, grid_z),
-                                   .block = dim3(block_x, block_y, block_z),
-                                   .shared_bytes = shared_bytes,
-                                   .stream = stream,
-                                   .duration_ns = 0}));
+  return launch(function, dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z),
+                shared_bytes, stream);
 }
 
 SIMGPU_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
@@ -121,13 +128,8 @@ SIMGPU_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid
                                               CUstream stream, void** parameters) {
   SIMGPU_DRIVER_LAUNCH(call, name_of(function), cuLaunchCooperativeKernel, function, grid_x, grid_y,
                        grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters);
-  if (name_of(function) == nullptr) return failed(CUDA_ERROR_INVALID_HANDLE);
-  return result_of(simgpu::launch({.name = name_of(function),
-                                   .grid = dim3(grid_x, grid_y, grid_z),
-                                   .block = dim3(block_x, block_y, block_z),
-                                   .shared_bytes = shared_bytes,
-                                   .stream = stream,
-                                   .duration_ns = 0}));
+  return launch(function, dim3(grid_x, grid_y, grid_z), dim3(block_x, block_y, block_z),
+                shared_bytes, stream);
 }
 
 SIMGPU_API CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function,

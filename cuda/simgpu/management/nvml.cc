@@ -7,9 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/face.h"
 #include "core/machine.h"
-
-#define SIMGPU_API extern "C" __attribute__((visibility("default")))
 
 namespace {
 

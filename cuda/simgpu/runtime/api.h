@@ -10,11 +10,9 @@
 
 #include <cstdint>
 
+#include "core/face.h"
 #include "core/machine.h"
 #include "runtime/thread_state.h"
-
-// The program's side: everything else in the library is hidden.
-#define SIMGPU_API extern "C" __attribute__((visibility("default")))
 
 namespace simgpu {
 
