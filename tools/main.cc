@@ -140,7 +140,9 @@ void add_simgpu(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "simgpu", "Runs a CUDA program on a simulated GPU: for attribution, tools and CI");
   command->footer(
-      "Nothing is computed: kernels take the time that a rough model gives them and leave zeros.\n"
+      "Nothing is computed: kernels take the time that a rough model gives them and leave memory "
+      "as\n"
+      "it was: zeros, or what was copied there.\n"
       "What runs on it says nothing about how fast a program is on a real GPU.\n\n"
       "Examples:\n"
       "  layertrace simgpu -- python train.py\n"

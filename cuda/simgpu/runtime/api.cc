@@ -8,9 +8,9 @@ namespace {
 // What a call takes on the virtual clock.
 constexpr std::uint64_t kCallNs = 500;
 
-// Asking what there is makes no context, nor does the driver by itself.
-bool needs_context(Api api, std::uint32_t id) {
-  if (api == Api::kDriver) return false;
+// Asking what there is, or choosing, makes no context, and works on a lost device, too.
+bool only_asks(Api api, std::uint32_t id) {
+  if (api != Api::kRuntime) return false;
   switch (id) {
     case CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020:
     case CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020:  // makes that of the new one
@@ -18,9 +18,9 @@ bool needs_context(Api api, std::uint32_t id) {
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000:
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetPCIBusId_v4010:
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceCanAccessPeer_v4000:
-      return false;
-    default:
       return true;
+    default:
+      return false;
   }
 }
 
@@ -45,12 +45,14 @@ Call::Call(Api api, std::uint32_t id, const char* function, const void* paramete
   ThreadState& thread = this_thread();
   thread.result = cudaSuccess;
   if (machine().device_count() == 0) usable_ = cudaErrorNoDevice;
-  if (machine().lost()) usable_ = cudaErrorLaunchFailure;
+  if (machine().lost() && !only_asks(api, id)) usable_ = cudaErrorLaunchFailure;
   if (machine().forked()) usable_ = cudaErrorInitializationError;
   // A function that a stream calls must not call back: it would wait for itself.
   if (HostFunctions::is_calling()) usable_ = cudaErrorNotPermitted;
   if (thread.depth++ != 0 || machine().forked()) return;
-  if (usable_ == cudaSuccess && needs_context(api, id)) machine().enter_context(thread.device);
+  // The driver makes a context when it is asked for one.
+  if (usable_ == cudaSuccess && api == Api::kRuntime && !only_asks(api, id))
+    machine().enter_context(thread.device);
   thread.correlation = machine().new_correlation();
   machine().clock().charge(kCallNs);
   observer_ = machine().observer();

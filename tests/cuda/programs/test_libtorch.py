@@ -49,7 +49,7 @@ def test_on_a_virtual_clock_each_run_has_the_same_times(tmp_path: Path) -> None:
         simulate(TRAINER, trace, options=("--clock", "virtual"))
         run = layers(trace)
         assert run["run"]["clock"] == "virtual"
-        runs.append((run["layers"], run["steps"]))
+        runs.append((run["layers"], run["steps"], run["health"]))
     assert runs[0] == runs[1]
     step = runs[0][1][0]
     assert step["wall_ns"] > 0
