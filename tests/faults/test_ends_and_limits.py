@@ -93,12 +93,7 @@ def test_2_memory_cap(
     without a session. Not counted: pages of files, since layertrace's code is no recording. The
     bound is the promised cap + 10 %, and 1 MiB for what malloc keeps of the pages it was given.
     """
-    # A busy machine may keep the writer from following once, but not time after time.
-    for _ in range(5):
-        said = victim("memory", tmp_path / "run.pftrace", MEMORY_STEPS, CAP, *disk)
-        assert int(said["recorded"]) + int(said["dropped"]) == int(said["emitted"])
-        if disk or int(said["dropped"]) == 0:
-            break
+    said = victim("memory", tmp_path / "run.pftrace", MEMORY_STEPS, CAP, *disk)
     assert said["stop"] == "ok"
     assert int(said["emitted"]) > 2_000_000
     assert (int(said["dropped"]) > 0) == bool(disk)
@@ -268,13 +263,7 @@ def test_7_disk_full_for_long(tmp_path: Path) -> None:
     """More than may be kept in memory: the end of the trace is lost, which is said; the result is
     complete all the same, and what is left of the trace is whole up to there."""
     trace, other = tmp_path / "run.pftrace", tmp_path / "other.pftrace"
-    # A busy machine may keep the writer from following once, but not time after time.
-    for _ in range(5):
-        said = victim("disk", "ENOSPC", trace, other, 3000)
-        if said["steps"] == "3000":
-            break
-        for file in tmp_path.iterdir():
-            file.unlink()
+    said = victim("disk", "ENOSPC", trace, other, 3000)
     assert said["stop"].startswith(f"cannot write {trace}: {os.strerror(errno.ENOSPC)}")
     assert "the end of the trace is lost" in said["stop"]
     assert said["steps"] == "3000"
