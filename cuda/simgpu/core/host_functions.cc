@@ -21,6 +21,7 @@ void HostFunctions::add(std::uint64_t stream, std::uint64_t due_ns,
                         std::function<void()> function) {
   const std::lock_guard lock(mutex_);
   queue_.push_back({stream, due_ns, std::move(function)});
+  pending_.fetch_add(1, std::memory_order_relaxed);
   if (!std::exchange(started_, true)) {
     // The program's signals are for its own threads.
     sigset_t all;
@@ -76,6 +77,7 @@ void HostFunctions::run() {
     now_->function();
     lock.lock();
     now_.reset();
+    pending_.fetch_sub(1, std::memory_order_release);
     called_.notify_all();
   }
 }

@@ -5,6 +5,7 @@
 // also waits until they have returned.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -33,6 +34,8 @@ class HostFunctions {
   // Calls the function at that time. On a virtual clock, as soon as may be.
   void add(std::uint64_t stream, std::uint64_t due_ns, std::function<void()> function);
 
+  // Whether none waits to be called: without a lock.
+  bool none() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
   // Whether all that is due has been called, and waiting until it is.
   bool settled(const std::vector<Due>& dues);
   void settle(const std::vector<Due>& dues);
@@ -53,8 +56,9 @@ class HostFunctions {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable called_;
-  std::deque<Entry> queue_;   // in the order of their launch
-  std::optional<Entry> now_;  // what is being called
+  std::deque<Entry> queue_;              // in the order of their launch
+  std::optional<Entry> now_;             // what is being called
+  std::atomic<std::size_t> pending_{0};  // those in the queue, and the one that is being called
   bool started_ = false;
 };
 

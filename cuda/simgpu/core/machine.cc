@@ -12,9 +12,6 @@
 namespace simgpu {
 namespace {
 
-// As CUDA numbers it.
-constexpr std::uint32_t kPerThreadStreamId = 8;
-
 Config config_or_exit() {
   auto config = read_config([](const char* name) -> const char* { return std::getenv(name); });
   if (const auto* error = std::get_if<std::string>(&config)) {
@@ -28,10 +25,8 @@ Config config_or_exit() {
 }  // namespace
 
 Device::Device(int device_number) : number(device_number) {
-  legacy_stream.device = per_thread_stream.device = device_number;
+  legacy_stream.device = device_number;
   legacy_stream.id = kLegacyStreamId;
-  per_thread_stream.id = kPerThreadStreamId;
-  per_thread_stream.queue = timeline.add_stream(/*blocking=*/true);
 }
 
 Machine& Machine::instance() {
@@ -194,7 +189,7 @@ Slot Machine::run(const Stream& stream, GraphExec& exec, std::uint32_t correlati
       call_later(stream, slot.start_ns, node->effect);
       continue;
     }
-    if (node->effect) node->effect();
+    if (node->effect) apply(stream, slot.start_ns, node->effect);
     const bool is_activity = node->kind == Node::Kind::kKernel || node->kind == Node::Kind::kCopy ||
                              node->kind == Node::Kind::kFill;
     if (told == nullptr || !is_activity) continue;

@@ -62,8 +62,7 @@ class Device {
  public:
   explicit Device(int device_number);
   Timeline timeline;
-  Stream legacy_stream;      // the default stream of programs that say nothing
-  Stream per_thread_stream;  // the default stream of those that ask for one of their own
+  Stream legacy_stream;  // the default stream of programs that say nothing
   const int number;
   std::atomic<bool> has_context{false};
 };
@@ -92,6 +91,21 @@ class Machine {
   void set_dues(Event& event, const Stream& stream, std::uint64_t time_ns);
   void add_dues(Stream& stream, const Event& event);
   void call_later(const Stream& stream, std::uint64_t due_ns, std::function<void()> function);
+  // Whether the stream has yet to call a function of the program: then what is put into it takes
+  // effect behind that, else at once.
+  bool has_to_call(const Stream& stream) {
+    constexpr std::uint64_t kEver = ~std::uint64_t{0};
+    return !host_functions_.none() && !host_functions_.settled(dues_of(stream, kEver));
+  }
+  // Does what changes memory in the order of the stream, at that time.
+  template <typename Effect>
+  void apply(const Stream& stream, std::uint64_t at_ns, const Effect& effect) {
+    if (has_to_call(stream)) [[unlikely]] {
+      call_later(stream, at_ns, effect);
+    } else {
+      effect();
+    }
+  }
 
   int device_count() const noexcept { return static_cast<int>(devices_.size()); }
   Device& device(int number) noexcept { return *devices_[static_cast<std::size_t>(number)]; }

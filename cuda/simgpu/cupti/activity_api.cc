@@ -241,7 +241,7 @@ SIMGPU_API CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, ui
   if (id == nullptr) return failed(CUPTI_ERROR_INVALID_PARAMETER);
   if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
     const bool own = stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread != 0);
-    *id = own ? device->per_thread_stream.id : device->legacy_stream.id;
+    *id = own ? simgpu::own_stream(device->number).id : device->legacy_stream.id;
   } else {
     *id = reinterpret_cast<const simgpu::Stream*>(stream)->id;
   }

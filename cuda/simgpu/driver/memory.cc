@@ -2,11 +2,13 @@
 // maps them. PyTorch's expandable segments are made of it.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
 
 #include "driver/api.h"
+#include "runtime/capture.h"
 
 using simgpu::machine;
 using simgpu::MemoryKind;
@@ -224,22 +226,24 @@ SIMGPU_API CUresult cuPointerGetAttribute(void* value, CUpointer_attribute attri
 SIMGPU_API CUresult cuMemsetD32Async(CUdeviceptr address, unsigned value, std::size_t count,
                                      CUstream stream) {
   SIMGPU_DRIVER_CALL(call, cuMemsetD32Async, address, value, count, stream);
-  constexpr unsigned kByte = 0xff;
-  const unsigned byte = value & kByte;
-  const bool is_bytes = value == byte * 0x01010101U;
   const std::size_t bytes = count * sizeof value;
-  const cudaError_t result =
-      cudaMemsetAsync(pointer(address), static_cast<int>(byte), bytes, stream);
-  if (result == cudaSuccess && !is_bytes)
-    std::fill_n(static_cast<unsigned*>(pointer(address)), count, value);
-  return result_of(result);
+  const auto found = machine().memory().find(pointer(address));
+  if (!found || found->base + found->bytes < static_cast<std::byte*>(pointer(address)) + bytes)
+    return failed(CUDA_ERROR_INVALID_VALUE);
+  std::uint64_t end_ns = 0;
+  return result_of(simgpu::submit(
+      call, simgpu::stream_of(stream), machine().fill(static_cast<int>(value), bytes),
+      [=] { std::fill_n(static_cast<unsigned*>(pointer(address)), count, value); }, &end_ns));
 }
 
 SIMGPU_API CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
                                             unsigned flags) {
   SIMGPU_DRIVER_CALL(call, cuStreamWriteValue32_v2, stream, address, value, flags);
   if (address == 0) return failed(CUDA_ERROR_INVALID_VALUE);
-  *static_cast<cuuint32_t*>(pointer(address)) = value;
+  const simgpu::Stream& of = simgpu::stream_of(stream);
+  if (is_capturing(of)) return failed(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  machine().apply(of, simgpu::timeline_of(of).idle_at(of.queue),
+                  [=] { *static_cast<cuuint32_t*>(pointer(address)) = value; });
   return CUDA_SUCCESS;
 }
 

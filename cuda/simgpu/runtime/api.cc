@@ -1,12 +1,41 @@
 #include "runtime/api.h"
 
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace simgpu {
 namespace {
 
 // What a call takes on the virtual clock.
 constexpr std::uint64_t kCallNs = 500;
+
+// A thread's own default streams. What is in them runs to its end when the thread does.
+class OwnStreams {
+ public:
+  OwnStreams() : streams_(static_cast<std::size_t>(machine().device_count())) {}
+  ~OwnStreams() {
+    for (const auto& stream : streams_) {
+      if (stream != nullptr) timeline_of(*stream).remove_stream(stream->queue);
+    }
+  }
+  OwnStreams(const OwnStreams&) = delete;  // programs have the streams' addresses
+  OwnStreams& operator=(const OwnStreams&) = delete;
+
+  Stream& on(int device) {
+    std::unique_ptr<Stream>& stream = streams_[static_cast<std::size_t>(device)];
+    if (stream == nullptr) {
+      stream = std::make_unique<Stream>();
+      stream->device = device;
+      stream->id = machine().new_stream_id();
+      stream->queue = machine().device(device).timeline.add_stream(/*blocking=*/true);
+    }
+    return *stream;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Stream>> streams_;  // by device
+};
 
 // Asking what there is, or choosing, makes no context, and works on a lost device, too.
 bool only_asks(Api api, std::uint32_t id) {
@@ -76,9 +105,14 @@ Call::~Call() {
   --thread.depth;
 }
 
+Stream& own_stream(int device) {
+  static thread_local OwnStreams streams;
+  return streams.on(device);
+}
+
 Stream& stream_of(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().legacy_stream;
-  if (handle == cudaStreamPerThread) return current_device().per_thread_stream;
+  if (handle == cudaStreamPerThread) return own_stream(this_thread().device);
   return *reinterpret_cast<Stream*>(handle);
 }
 

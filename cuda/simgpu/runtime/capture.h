@@ -27,7 +27,7 @@ inline bool is_capturing(const Stream& stream) noexcept {
 }
 
 // Adds a node behind what the stream has in its graph.
-cudaError_t keep(Stream& stream, std::unique_ptr<Node> node);
+SIMGPU_SHARED cudaError_t keep(Stream& stream, std::unique_ptr<Node> node);
 
 // An event's record and a stream's wait for it. The second also makes a stream part of the capture
 // that the event comes from.
@@ -37,7 +37,7 @@ cudaError_t keep_wait(Stream& stream, Event& event, bool external);
 // cudaSuccess unless a capture forbids this thread calls that are not safe while one goes on.
 cudaError_t allowed_now();
 // Likewise for what must not be asked of a stream, or of an event, that is captured.
-cudaError_t allowed_on(const Stream& stream);
+SIMGPU_SHARED cudaError_t allowed_on(const Stream& stream);
 cudaError_t allowed_on(const Event& event);
 
 // Puts a task into a stream, or into its graph while it is captured. `effect` is what it does to
@@ -54,8 +54,11 @@ cudaError_t submit(const Call& call, Stream& stream, const Task& task, const Eff
     return keep(stream, std::move(node));
   }
   if (const cudaError_t error = allowed_on(stream); error != cudaSuccess) return failed(error);
-  effect();
-  *end_ns = machine().run(stream, task, call.correlation()).end_ns;
+  const bool waits = machine().has_to_call(stream);
+  if (!waits) effect();  // before it gets its time, of which the host's work is no part
+  const Slot slot = machine().run(stream, task, call.correlation());
+  if (waits) machine().call_later(stream, slot.start_ns, effect);
+  *end_ns = slot.end_ns;
   return cudaSuccess;
 }
 

@@ -1,5 +1,5 @@
-// Memory in the order of a stream. It is the device's memory as any other, taken and given back at
-// once: what is in the stream was given its effect when it was launched.
+// Memory in the order of a stream. It is the device's memory as any other, taken at once and given
+// back when all that is in the stream before has had its effect.
 #include <vector>
 
 #include "runtime/api.h"
@@ -54,7 +54,12 @@ SIMGPU_API cudaError_t cudaMallocAsync(void** address, std::size_t bytes, cudaSt
 SIMGPU_API cudaError_t cudaFreeAsync(void* address, cudaStream_t stream) {
   SIMGPU_CALL(call, cudaFreeAsync_v11020, address, stream);
   if (address == nullptr) return cudaSuccess;
-  return machine().memory().free(address) ? cudaSuccess : failed(cudaErrorInvalidValue);
+  const auto found = machine().memory().find(address);
+  if (!found || found->base != address) return failed(cudaErrorInvalidValue);
+  const simgpu::Stream& of = simgpu::stream_of(stream);
+  machine().apply(of, simgpu::timeline_of(of).idle_at(of.queue),
+                  [address] { machine().memory().free(address); });
+  return cudaSuccess;
 }
 
 SIMGPU_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute,

@@ -20,4 +20,8 @@ struct ThreadState {
 };
 SIMGPU_SHARED ThreadState& this_thread() noexcept;
 
+// The calling thread's own default stream on a device, made when it is first used.
+struct Stream;
+SIMGPU_SHARED Stream& own_stream(int device);
+
 }  // namespace simgpu

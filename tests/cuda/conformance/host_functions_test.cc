@@ -86,6 +86,45 @@ TEST(HostFunctions, HoldUpTheirOwnStreamOnly) {
     EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess);
 }
 
+TEST(HostFunctions, AreInOrderWithCopies) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  struct Memory {
+    std::atomic<bool> go = false;
+    int* host = nullptr;
+    int seen = -1;
+  } memory;
+  int* device = nullptr;
+  int* back = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&device), sizeof(int)), cudaSuccess);
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&memory.host), sizeof(int)), cudaSuccess);
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&back), sizeof(int)), cudaSuccess);
+  *memory.host = 1;
+  *back = 0;
+  ASSERT_EQ(cudaMemcpyAsync(device, memory.host, sizeof(int), cudaMemcpyDefault, stream),
+            cudaSuccess);
+  const auto fill = [](void* data) {
+    auto* of = static_cast<Memory*>(data);
+    while (!of->go.load()) std::this_thread::yield();
+    of->seen = *of->host;
+    *of->host = 2;
+  };
+  ASSERT_EQ(cudaLaunchHostFunc(stream, fill, &memory), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(device, memory.host, sizeof(int), cudaMemcpyDefault, stream),
+            cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(back, device, sizeof(int), cudaMemcpyDefault, stream), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory.host, 0, sizeof(int), stream), cudaSuccess);
+  memory.go = true;
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(memory.seen, 1);  // what comes behind it had not happened yet
+  EXPECT_EQ(*back, 2);        // what came before it had
+  EXPECT_EQ(*memory.host, 0);
+  EXPECT_EQ(cudaFreeHost(memory.host), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(back), cudaSuccess);
+  EXPECT_EQ(cudaFree(device), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST(HostFunctions, MustNotCallCuda) {
   cudaError_t said = cudaSuccess;
   ASSERT_EQ(

@@ -1,6 +1,8 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -83,6 +85,26 @@ TEST_F(Streams, AllEndWithTheDevice) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(a), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(b), cudaSuccess);
+}
+
+TEST_F(Streams, OfAThreadsOwnHoldUpNoOtherThreads) {
+  std::atomic<bool> go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(
+                cudaStreamPerThread,
+                [](void* data) {
+                  while (!static_cast<std::atomic<bool>*>(data)->load()) std::this_thread::yield();
+                },
+                &go),
+            cudaSuccess);
+  std::thread([&] {
+    EXPECT_EQ(cudaMemsetAsync(device, 1, kBig, cudaStreamPerThread), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+    EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaSuccess);
+  }).join();
+  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaErrorNotReady);
+  go = true;
+  EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+  EXPECT_EQ(cudaStreamQuery(cudaStreamPerThread), cudaSuccess);
 }
 
 TEST_F(Streams, HavePrioritiesWithinARange) {
