@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -193,6 +194,14 @@ void add_view(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] { exit_code = view(*options, std::cout, std::cerr); });
 }
 
+// Of words that nothing takes, the first that looks like an option: others may only be homeless
+// because of it.
+std::string culprit(const std::vector<std::string>& words) {
+  const auto option =
+      std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('-'); });
+  return option != words.end() ? *option : words.empty() ? "" : words.front();
+}
+
 // The arguments make no sense: one line that says why, and where to read more.
 int refuse(const CLI::App& app, const CLI::ParseError& error) {
   constexpr int kUsageError = 2;
@@ -200,6 +209,8 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string command = "layertrace";
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
     command += " " + chosen.front()->get_name();
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+      what = "it takes no '" + culprit(chosen.front()->remaining()) + "'";
   } else if (const auto unknown = app.remaining(); !unknown.empty()) {
     what = "there is no command or option '" + unknown.front() + "'";
   } else {

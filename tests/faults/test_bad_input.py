@@ -195,6 +195,11 @@ ARGUMENTS = {
     "none": ([], USAGE_ERROR, "command"),
     "unknown command": (["frobnicate"], USAGE_ERROR, "frobnicate"),
     "unknown option": (["tree", SAMPLE, "--frobnicate"], USAGE_ERROR, "--frobnicate"),
+    "unknown option before a program": (
+        ["simgpu", "--frobnicate", "3", "--", "true"],
+        USAGE_ERROR,
+        "takes no '--frobnicate'",
+    ),
     "unknown global option": (["--frobnicate"], USAGE_ERROR, "--frobnicate"),
     "no file": (["tree"], USAGE_ERROR, "file"),
     "two files": (["tree", SAMPLE, "other"], USAGE_ERROR, "other"),

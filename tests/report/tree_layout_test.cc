@@ -9,18 +9,13 @@
 
 #include "profiles.h"
 #include "report/text.h"
+#include "rows.h"
 
 namespace layertrace {
 namespace {
 
 using made::kMs;
 using made::ProfileMaker;
-
-std::string rows(const Profile& profile, const TreeOptions& options) {
-  const std::string text = tree(profile, options);
-  const std::size_t begin = text.find("\n\n") + 2;
-  return '\n' + text.substr(begin, text.find("\n\n", begin) + 1 - begin);
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

@@ -7,6 +7,7 @@
 #include <layertrace/report.h>
 
 #include "profiles.h"
+#include "rows.h"
 
 namespace layertrace {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 using made::kMs;
 using made::kUs;
 using made::ProfileMaker;
-
-// The rows: what stands between the two empty lines.
-std::string table_of(const std::string& tree) {
-  const std::size_t begin = tree.find("\n\n") + 2;
-  return tree.substr(begin, tree.find("\n\n", begin) + 1 - begin);
-}
-
-std::string rows(const Profile& profile, const TreeOptions& options = {}) {
-  return '\n' + table_of(tree(profile, options));
-}
 
 TEST(Tree, ShowsASmallNetWhole) {
   EXPECT_EQ('\n' + tree(made::small_net()), R"(

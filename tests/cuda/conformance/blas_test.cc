@@ -5,12 +5,12 @@
 
 namespace {
 
-constexpr int kSize = 512;
-constexpr std::size_t kBytes = sizeof(float) * kSize * kSize;
+constexpr int kSide = 512;
+constexpr std::size_t kMatrixBytes = sizeof(float) * kSide * kSide;
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
-// A handle on a stream of its own, and three matrices of kSize × kSize.
+// A handle on a stream of its own, and three matrices of kSide × kSide.
 struct Blas : ::testing::Test {
   Blas() {
     EXPECT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
@@ -18,8 +18,8 @@ struct Blas : ::testing::Test {
     EXPECT_EQ(cublasSetStream(handle, stream), CUBLAS_STATUS_SUCCESS);
     for (float** matrix : {&a, &b, &c}) {
       void* memory = nullptr;
-      EXPECT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);
-      EXPECT_EQ(cudaMemset(memory, 0, kBytes), cudaSuccess);
+      EXPECT_EQ(cudaMalloc(&memory, kMatrixBytes), cudaSuccess);
+      EXPECT_EQ(cudaMemset(memory, 0, kMatrixBytes), cudaSuccess);
       *matrix = static_cast<float*>(memory);
     }
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -31,7 +31,7 @@ struct Blas : ::testing::Test {
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
-  cublasStatus_t multiply(int m, int n, int k, int lda = kSize, int ldb = kSize, int ldc = kSize) {
+  cublasStatus_t multiply(int m, int n, int k, int lda = kSide, int ldb = kSide, int ldc = kSide) {
     return cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &kOne, a, lda, b, ldb, &kZero, c,
                        ldc);
   }
@@ -74,8 +74,8 @@ TEST_F(Blas, TellsItsVersion) {
 }
 
 TEST_F(Blas, TakesWorkspacesThatAreAligned) {
-  EXPECT_EQ(cublasSetWorkspace(handle, a, kBytes), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(cublasSetWorkspace(handle, a + 1, sizeof(float) * kSize), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(cublasSetWorkspace(handle, a, kMatrixBytes), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasSetWorkspace(handle, a + 1, sizeof(float) * kSide), CUBLAS_STATUS_INVALID_VALUE);
 }
 
 TEST_F(Blas, RunsInItsStream) {
@@ -83,9 +83,9 @@ TEST_F(Blas, RunsInItsStream) {
   cudaEvent_t end = nullptr;
   ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
-  ASSERT_EQ(multiply(kSize, kSize, kSize), CUBLAS_STATUS_SUCCESS);  // the first may load code
+  ASSERT_EQ(multiply(kSide, kSide, kSide), CUBLAS_STATUS_SUCCESS);  // the first may load code
   ASSERT_EQ(cudaEventRecord(start, stream), cudaSuccess);
-  for (int i = 0; i < 10; ++i) ASSERT_EQ(multiply(kSize, kSize, kSize), CUBLAS_STATUS_SUCCESS);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(multiply(kSide, kSide, kSide), CUBLAS_STATUS_SUCCESS);
   ASSERT_EQ(cudaEventRecord(end, stream), cudaSuccess);
   ASSERT_EQ(cudaEventSynchronize(end), cudaSuccess);
   float milliseconds = 0;
@@ -96,19 +96,19 @@ TEST_F(Blas, RunsInItsStream) {
 }
 
 TEST_F(Blas, MultipliesNothing) {
-  EXPECT_EQ(multiply(0, kSize, kSize), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(multiply(kSize, 0, kSize), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(multiply(0, kSide, kSide), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(multiply(kSide, 0, kSide), CUBLAS_STATUS_SUCCESS);
 }
 
 TEST_F(Blas, RefusesWhatCannotBe) {
-  EXPECT_EQ(multiply(-1, kSize, kSize), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(multiply(kSize, -1, kSize), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(multiply(kSize, kSize, -1), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(multiply(kSize, kSize, kSize, kSize - 1), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(multiply(kSize, kSize, kSize, kSize, kSize - 1), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(multiply(kSize, kSize, kSize, kSize, kSize, kSize - 1), CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT_EQ(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, kSize, kSize, kSize, &kOne, a, kSize, b,
-                        kSize, &kZero, c, kSize),
+  EXPECT_EQ(multiply(-1, kSide, kSide), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(multiply(kSide, -1, kSide), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(multiply(kSide, kSide, -1), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(multiply(kSide, kSide, kSide, kSide - 1), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(multiply(kSide, kSide, kSide, kSide, kSide - 1), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(multiply(kSide, kSide, kSide, kSide, kSide, kSide - 1), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_EQ(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, &kOne, a, kSide, b,
+                        kSide, &kZero, c, kSide),
             CUBLAS_STATUS_NOT_INITIALIZED);
 }
 
@@ -140,13 +140,13 @@ TEST_F(Blas, MultipliesBatchesOfOtherTypes) {
 // All matrices are zero.
 TEST_F(Blas, GivesNumbersToTheHost) {
   float result = 1;
-  EXPECT_EQ(cublasSdot(handle, kSize, a, 1, b, 1, &result), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasSdot(handle, kSide, a, 1, b, 1, &result), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(result, 0);
   result = 1;
-  EXPECT_EQ(cublasSnrm2(handle, kSize, a, 1, &result), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasSnrm2(handle, kSide, a, 1, &result), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(result, 0);
   int index = 0;
-  EXPECT_EQ(cublasIsamax(handle, kSize, a, 1, &index), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasIsamax(handle, kSide, a, 1, &index), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(index, 1);
 }
 
@@ -160,10 +160,10 @@ TEST_F(Blas, SolvesTriangularSystems) {
 }
 
 TEST_F(Blas, IsCapturedIntoGraphs) {
-  ASSERT_EQ(multiply(kSize, kSize, kSize), CUBLAS_STATUS_SUCCESS);  // the first may load code
+  ASSERT_EQ(multiply(kSide, kSide, kSide), CUBLAS_STATUS_SUCCESS);  // the first may load code
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  EXPECT_EQ(multiply(kSize, kSize, kSize), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(multiply(kSide, kSide, kSide), CUBLAS_STATUS_SUCCESS);
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
   std::size_t nodes = 0;
@@ -222,7 +222,7 @@ struct BlasLt : Blas {
 };
 
 TEST_F(BlasLt, MultipliesByTheAlgorithmThatItAdvises) {
-  const std::uint64_t most = kBytes;
+  const std::uint64_t most = kMatrixBytes;
   ASSERT_EQ(cublasLtMatmulPreferenceSetAttribute(
                 preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most)),
             CUBLAS_STATUS_SUCCESS);

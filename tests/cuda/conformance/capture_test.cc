@@ -4,9 +4,9 @@
 #include <thread>
 #include <vector>
 
-namespace {
+#include "cuda/conformance/sizes.h"
 
-constexpr std::size_t kBytes = 4096;
+namespace {
 
 struct Info {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -11,8 +11,8 @@
 
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{1} << 20;
-constexpr int kSize = 256;
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+constexpr int kRows = 256;
 
 std::uint64_t now() {
   std::uint64_t time = 0;
@@ -33,9 +33,9 @@ struct Activities : ::testing::Test {
     EXPECT_EQ(cublasCreate(&blas), CUBLAS_STATUS_SUCCESS);
     EXPECT_EQ(cublasSetStream(blas, stream), CUBLAS_STATUS_SUCCESS);
     void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);
-    EXPECT_EQ(cudaMallocHost(&pinned, kBytes), cudaSuccess);
-    EXPECT_EQ(cudaMemset(memory, 0, kBytes), cudaSuccess);
+    EXPECT_EQ(cudaMalloc(&memory, kMebibyte), cudaSuccess);
+    EXPECT_EQ(cudaMallocHost(&pinned, kMebibyte), cudaSuccess);
+    EXPECT_EQ(cudaMemset(memory, 0, kMebibyte), cudaSuccess);
     device = static_cast<float*>(memory);
     multiply();  // the first may load code
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -54,14 +54,14 @@ struct Activities : ::testing::Test {
   void multiply() {
     const float one = 1;
     const float zero = 0;
-    EXPECT_EQ(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kSize, kSize, kSize, &one, device, kSize,
-                          device, kSize, &zero, device + std::ptrdiff_t{kSize} * kSize, kSize),
+    EXPECT_EQ(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kRows, kRows, &one, device, kRows,
+                          device, kRows, &zero, device + std::ptrdiff_t{kRows} * kRows, kRows),
               CUBLAS_STATUS_SUCCESS);
   }
-  void copy(std::size_t bytes = kBytes) {
+  void copy(std::size_t bytes = kMebibyte) {
     EXPECT_EQ(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream), cudaSuccess);
   }
-  void set(std::size_t bytes = kBytes) {
+  void set(std::size_t bytes = kMebibyte) {
     EXPECT_EQ(cudaMemsetAsync(device, 0x2a, bytes, stream), cudaSuccess);
   }
   void finish() const {

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "cuda/conformance/recording.h"
+#include "cuda/conformance/sizes.h"
 
 namespace {
-
-constexpr std::size_t kBytes = 4096;
 
 struct Buffers : ::testing::Test {
   Buffers() {

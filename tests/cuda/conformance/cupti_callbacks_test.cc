@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cuda/conformance/recording.h"
+#include "cuda/conformance/sizes.h"
 
 namespace {
 
-constexpr std::size_t kBytes = 4096;
 constexpr CUpti_CallbackId kCopy = CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020;
 constexpr CUpti_CallbackId kSet = CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020;
 

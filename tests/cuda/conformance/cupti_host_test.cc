@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cuda/conformance/recording.h"
+#include "cuda/conformance/sizes.h"
 
 namespace {
 
-constexpr std::size_t kBytes = 4096;
 constexpr CUpti_ExternalCorrelationKind kOurs = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 constexpr CUpti_ExternalCorrelationKind kOther = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1;
 

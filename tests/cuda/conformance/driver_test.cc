@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/conformance/sizes.h"
+
 namespace {
 
 struct Driver : ::testing::Test {
@@ -148,7 +150,6 @@ TEST_F(Driver, GivesItsFunctionsToTheRuntime) {
 }
 
 TEST_F(Driver, TellsWhatPointersPointTo) {
-  constexpr std::size_t kBytes = 4096;
   void* device = nullptr;
   void* pinned = nullptr;
   ASSERT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-namespace {
+#include "cuda/conformance/sizes.h"
 
-constexpr std::size_t kBytes = 4096;
+namespace {
 
 cudaGraphNode_t add(cudaGraph_t graph, const std::vector<cudaGraphNode_t>& after,
                     cudaGraphNodeParams& parameters) {

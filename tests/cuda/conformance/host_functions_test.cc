@@ -82,8 +82,7 @@ TEST(HostFunctions, HoldUpTheirOwnStreamOnly) {
 
   EXPECT_EQ(cudaFree(device), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
-  for (const cudaStream_t each : {held, free, follows})
-    EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess);
+  for (cudaStream_t each : {held, free, follows}) EXPECT_EQ(cudaStreamDestroy(each), cudaSuccess);
 }
 
 TEST(HostFunctions, AreInOrderWithCopies) {

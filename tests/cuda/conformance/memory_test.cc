@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
-namespace {
+#include "cuda/conformance/sizes.h"
 
-constexpr std::size_t kBytes = 4096;
+namespace {
 
 std::vector<unsigned char> counting() {
   std::vector<unsigned char> bytes(kBytes);

@@ -20,7 +20,7 @@ using testing::StartsWith;
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
-struct Seen final : Observer {
+struct SeenCalls final : Observer {
   void on_enter(ApiCall& /*call*/) override {}
   void on_leave(ApiCall& call) override { calls.emplace_back(call.function); }
   void on_activity(const Activity& activity) override { kernels.push_back(activity); }
@@ -59,7 +59,7 @@ struct SimulatedBlas : ::testing::Test {
   }
 
   cublasHandle_t handle = nullptr;
-  Seen seen;
+  SeenCalls seen;
 };
 
 std::string name_on(const char* device, const Product& product) {

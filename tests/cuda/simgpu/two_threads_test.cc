@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr int kLaunches = 2000;
+constexpr int kLaunchesEach = 2000;
 constexpr int kEach = 50;  // launches between two meetings of the threads
 constexpr std::size_t kBufferBytes = 8192;
 
@@ -67,7 +67,7 @@ void CUPTIAPI complete(CUcontext /*context*/, std::uint32_t /*stream*/, std::uin
 void work(const char* name, cudaEvent_t own, cudaEvent_t others) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  for (int i = 0; i < kLaunches; ++i) {
+  for (int i = 0; i < kLaunchesEach; ++i) {
     ASSERT_EQ(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, 1),
               CUPTI_SUCCESS);
     ASSERT_EQ(simgpu::launch({.name = name,
@@ -127,12 +127,12 @@ TEST(TwoThreads, HaveEachLaunchToldOnceAndInOrder) {
   EXPECT_EQ(dropped, 0u);
 
   const std::lock_guard lock(client().mutex);
-  EXPECT_EQ(client().calls.size(), std::size_t{2} * kLaunches);
+  EXPECT_EQ(client().calls.size(), std::size_t{2} * kLaunchesEach);
   EXPECT_GT(client().others, 0u);
   std::map<std::uint32_t, int> told;
   ASSERT_EQ(client().kernels.size(), 2u);
   for (const auto& [name, kernels] : client().kernels) {
-    ASSERT_EQ(kernels.size(), std::size_t{kLaunches}) << name;
+    ASSERT_EQ(kernels.size(), std::size_t{kLaunchesEach}) << name;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       EXPECT_EQ(client().calls[kernels[i].correlation], 1);
       EXPECT_EQ(++told[kernels[i].correlation], 1);
