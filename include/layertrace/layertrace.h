@@ -70,6 +70,7 @@ struct Options {
 };
 
 class SessionState;
+class SessionStarter;
 
 // One recording of a model. There is at most one active Session in a process; a second start() is
 // an error and leaves the first unharmed. start, step, stop and save may be called from any thread,
@@ -114,7 +115,8 @@ class LAYERTRACE_API Session {
   // tried again elsewhere.
   Result<Profile> stop();
 
-  // The result of a stopped session.
+  // The result: of a stopped session the same that stop() gave; before that, of the steps so far
+  // (while none has ended, of all there is).
   Result<Profile> profile() const;
 
   // Writes the stopped session's trace to another place. The target appears whole or not at all.
@@ -123,6 +125,7 @@ class LAYERTRACE_API Session {
   bool recording() const noexcept;
 
  private:
+  friend class SessionStarter;
   explicit Session(std::shared_ptr<SessionState> state);
   std::shared_ptr<SessionState> state_;
 };

@@ -67,6 +67,9 @@ LAYERTRACE_API TreeOptions for_terminal(int file_descriptor, TreeOptions options
 // one-line tree that says so; check with Profile::find() first where that matters.
 LAYERTRACE_API std::string tree(const Profile& profile, const TreeOptions& options = {});
 
+// The same as a piece of HTML without scripts or style sheets, as notebooks show it.
+LAYERTRACE_API std::string tree_html(const Profile& profile, const TreeOptions& options = {});
+
 // {"layers": […], "steps": […], "health": {…}, …}; the keys are described in docs/json.md and only
 // ever added to.
 LAYERTRACE_API std::string layers_json(const Profile& profile);

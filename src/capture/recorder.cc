@@ -72,7 +72,7 @@ void ThreadState::forget_ops() noexcept {
     if (op_ends_[i - 1] == OpEnd::kOp) buffer_->forget_end();
   }
   op_depth_ = 0;
-  op_node_depth_ = 0;
+  op_frame_depth_ = 0;
 }
 
 // False beyond any depth that operators nest to: then the operator is not recorded.
@@ -95,14 +95,24 @@ void ThreadState::enter_op(NameId name, std::uint8_t flags) noexcept {
   }
 }
 
+// False where there is no room: then it is lost.
+bool ThreadState::push_op_frame() noexcept {
+  const bool pushed = push_op(OpEnd::kFrame);
+  if (pushed && op_frame_depth_ < kMaxOpFrames) [[likely]]
+    return true;
+  recording_->count_lost(2);
+  if (pushed) op_ends_[op_depth_ - 1] = OpEnd::kNothing;
+  return false;
+}
+
 void ThreadState::enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags,
                                    std::uint64_t sequence) noexcept {
-  if (!push_op(OpEnd::kNode) || op_node_depth_ >= kMaxOpNodes) [[unlikely]] {
-    recording_->count_lost(2);
-    if (op_depth_ <= kMaxOpDepth) op_ends_[op_depth_ - 1] = OpEnd::kNothing;
-    return;
-  }
-  op_nodes_[op_node_depth_++] = enter_node(name, value, flags, sequence);
+  if (push_op_frame()) op_frames_[op_frame_depth_++] = enter_node(name, value, flags, sequence);
+}
+
+void ThreadState::enter_op_as_region(NameId name, std::uint8_t phase,
+                                     std::uint64_t sequence) noexcept {
+  if (push_op_frame()) op_frames_[op_frame_depth_++] = enter_region(name, phase, sequence);
 }
 
 void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
@@ -115,9 +125,9 @@ void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
     [[likely]] case OpEnd::kOp:
       buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
       break;
-    case OpEnd::kNode: {
-      const Place node = op_nodes_[--op_node_depth_];
-      if (node.depth != 0) leave(node, sequence(), false);
+    case OpEnd::kFrame: {
+      const Place frame = op_frames_[--op_frame_depth_];
+      if (frame.depth != 0) leave(frame, sequence(), false);
       break;
     }
     case OpEnd::kNothing:

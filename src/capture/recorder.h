@@ -75,11 +75,12 @@ class ThreadState {
   void leave(Place place, std::uint64_t sequence, bool thrown) noexcept;
 
   // Operators do not take frames: there are many, and nothing looks at them. Each has a byte that
-  // says what to do at its end. An operator may turn out to be an autograd node, or nothing that is
-  // recorded.
+  // says what to do at its end. An operator may turn out to be an autograd node, a region of the
+  // user's, or nothing that is recorded.
   void enter_op(NameId name, std::uint8_t flags) noexcept;
   void enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags,
                         std::uint64_t sequence) noexcept;
+  void enter_op_as_region(NameId name, std::uint8_t phase, std::uint64_t sequence) noexcept;
   void skip_op() noexcept { push_op(OpEnd::kNothing); }
   void leave_op(std::uint64_t (*sequence)()) noexcept;
 
@@ -95,8 +96,8 @@ class ThreadState {
 
  private:
   static constexpr std::uint32_t kMaxOpDepth = 512;
-  static constexpr std::uint32_t kMaxOpNodes = 64;
-  enum class OpEnd : std::uint8_t { kNothing, kOp, kNode };
+  static constexpr std::uint32_t kMaxOpFrames = 64;
+  enum class OpEnd : std::uint8_t { kNothing, kOp, kFrame };
 
   Place enter(RecordKind begin, std::uint32_t id, std::uint64_t value, std::uint8_t flags,
               std::uint64_t sequence, LayerId layer, const void* module) noexcept {
@@ -113,6 +114,7 @@ class ThreadState {
   }
   bool grow() noexcept;
   bool push_op(OpEnd end) noexcept;
+  bool push_op_frame() noexcept;
   void forget_ops() noexcept;
 
   std::shared_ptr<Recording> recording_;
@@ -123,8 +125,8 @@ class ThreadState {
   std::uint32_t op_depth_ = 0;
   std::uint32_t op_window_ = 0;
   std::array<OpEnd, kMaxOpDepth> op_ends_{};
-  std::array<Place, kMaxOpNodes> op_nodes_{};
-  std::uint32_t op_node_depth_ = 0;
+  std::array<Place, kMaxOpFrames> op_frames_{};
+  std::uint32_t op_frame_depth_ = 0;
   std::array<ModuleCacheEntry, kModuleCacheSize> module_cache_;
 };
 

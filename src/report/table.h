@@ -42,4 +42,9 @@ struct Table {
 // Lines, each ended by a newline and without spaces before it. `width` 0: as wide as it takes.
 std::string render(const Table& table, std::size_t width, bool color, std::string_view ellipsis);
 
+// The same for a page: text with what HTML means otherwise escaped, and a table in which colours
+// suit a light and a dark page.
+std::string paint_html(std::string_view text, Tone tone);
+std::string render_html(const Table& table);
+
 }  // namespace layertrace::report

@@ -34,16 +34,26 @@ class TreeWriter {
         columns_(chosen_columns(options, profile.run)) {}
 
   std::string write(const std::vector<int>& roots) {
+    fill_table(roots);
+    return sentences(heading(profile_, glyphs_)) + '\n' + table_text() +
+           sentences(ledger(profile_, glyphs_));
+  }
+
+  std::string write_html(const std::vector<int>& roots) {
+    fill_table(roots);
+    return "<div class=\"layertrace\">\n" + html_sentences(heading(profile_, glyphs_)) +
+           render_html(table_) + html_sentences(ledger(profile_, glyphs_)) + "</div>\n";
+  }
+
+ private:
+  void fill_table(const std::vector<int>& roots) {
     add_heading_row();
     for (Node& node : make_nodes(profile_, roots, options_.fold, options_.sort)) {
       add_root(std::move(node));
     }
     if (options_.start.empty()) add_outside_rows();
-    return sentences(heading(profile_, glyphs_)) + '\n' + table_text() +
-           sentences(ledger(profile_, glyphs_));
   }
 
- private:
   const Layer& first_layer(const Node& node) const { return profile_.layers[node.layers.front()]; }
 
   std::size_t width() const {
@@ -195,6 +205,14 @@ class TreeWriter {
     return out;
   }
 
+  static std::string html_sentences(const std::vector<Sentence>& all) {
+    std::string out;
+    for (const Sentence& sentence : all)
+      out +=
+          fmt::format("<p style=\"margin:0\">{}</p>\n", paint_html(sentence.text, sentence.tone));
+    return out;
+  }
+
   const Profile& profile_;
   const TreeOptions& options_;
   const Glyphs& glyphs_;
@@ -226,21 +244,34 @@ std::string unknown_start(const Profile& profile, const TreeOptions& options) {
   return text + '\n';
 }
 
-}  // namespace
-}  // namespace report
-
-std::string tree(const Profile& profile, const TreeOptions& options) {
+// The layers at the top: those without parents, or the start node; empty if there is no such node.
+std::vector<int> roots_of(const Profile& profile, const TreeOptions& options) {
   std::vector<int> roots;
   if (options.start.empty()) {
     for (std::size_t i = 0; i < profile.layers.size(); ++i) {
       if (profile.layers[i].parent < 0) roots.push_back(static_cast<int>(i));
     }
-  } else {
-    const Layer* start = profile.find(options.start);
-    if (start == nullptr) return report::unknown_start(profile, options);
+  } else if (const Layer* start = profile.find(options.start)) {
     roots.push_back(static_cast<int>(start - profile.layers.data()));
   }
+  return roots;
+}
+
+}  // namespace
+}  // namespace report
+
+std::string tree(const Profile& profile, const TreeOptions& options) {
+  const std::vector<int> roots = report::roots_of(profile, options);
+  if (roots.empty() && !options.start.empty()) return report::unknown_start(profile, options);
   return report::TreeWriter(profile, options).write(roots);
+}
+
+std::string tree_html(const Profile& profile, const TreeOptions& options) {
+  const std::vector<int> roots = report::roots_of(profile, options);
+  if (roots.empty() && !options.start.empty()) {
+    return report::paint_html(report::unknown_start(profile, options), report::Tone::kPlain);
+  }
+  return report::TreeWriter(profile, options).write_html(roots);
 }
 
 }  // namespace layertrace

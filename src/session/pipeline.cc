@@ -24,6 +24,16 @@ std::uint64_t Pipeline::pump(std::uint64_t horizon_ticks) {
   return records;
 }
 
+Profile Pipeline::snapshot(std::uint64_t now_ticks, const Health& given) {
+  pump(now_ticks);
+  Profile profile = Fold(fold_).finish(scale_.to_ns(now_ticks));
+  profile.run = run_;
+  Health closing = given;
+  fill_health(closing, profile);
+  add_closing(profile.health, closing);
+  return profile;
+}
+
 Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
   while (pump(std::numeric_limits<std::uint64_t>::max()) != 0) {
   }

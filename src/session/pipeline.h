@@ -29,6 +29,10 @@ class Pipeline {
   // Returns the number of records.
   std::uint64_t pump(std::uint64_t horizon_ticks);
 
+  // The profile so far: of the steps that have ended, or of all there is where none has. Recording
+  // goes on.
+  Profile snapshot(std::uint64_t now_ticks, const Health& health);
+
   // The end: closes what is open and gives the profile. `health` brings what the records cannot
   // tell.
   Profile finish(std::uint64_t now_ticks, const Health& health);

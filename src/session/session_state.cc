@@ -206,6 +206,7 @@ void SessionState::run_writer() noexcept {
     lock.unlock();
     std::uint64_t records = 0;
     try {
+      const std::lock_guard pipeline_lock(pipeline_mutex_);
       records = pipeline_->pump(clock_ticks());
     } catch (...) {  // no memory, most likely: the program goes on, the recording does not
       recorder::set_recording(false);
@@ -287,12 +288,16 @@ Result<Profile> SessionState::profile() const {
                  ""};
   }
   const std::lock_guard lock(mutex_);
-  if (!profile_) {
-    return stopped_ ? Error{"cannot give a profile", "the recording could not be finished", ""}
-                    : Error{"cannot give a profile", "the session is still recording",
-                            "Call stop() first"};
+  if (profile_) return *profile_;
+  if (!stopped_ && !broken_.load()) {
+    try {
+      const std::lock_guard pipeline_lock(pipeline_mutex_);
+      return pipeline_->snapshot(clock_ticks(), closing_health());
+    } catch (const std::bad_alloc&) {
+      return Error{"cannot give a profile", "there is no memory for it", ""};
+    }
   }
-  return *profile_;
+  return Error{"cannot give a profile", "the recording could not be finished", ""};
 }
 
 Result<void> SessionState::save(const std::string& path) const {

@@ -74,6 +74,7 @@ class SessionState {
   double op_cost_ns_ = 0;
 
   std::unique_ptr<std::thread> writer_;
+  mutable std::mutex pipeline_mutex_;  // the writer works on the pipeline, or someone looks at it
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

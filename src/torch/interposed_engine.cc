@@ -1,13 +1,17 @@
 // Autograd's engine. A node's work is more than its record: the sums of bias gradients and the
 // additions that join gradients run around it, inside `Engine::evaluate_function`. That function
 // and `Engine::execute` are exported and called through the lookup table (seen in 2.15), so both
-// can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped.
+// can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped. See
+// engine.h for the two ways.
 #include <torch/csrc/autograd/engine.h>
 
 #include <dlfcn.h>
 
 #include <exception>
+#include <memory>
+#include <vector>
 
+#include "base/call_slots.h"
 #include "record/definitions.h"
 #include "torch/engine.h"
 #include "torch/next_function.h"
@@ -56,17 +60,89 @@ class NodeScope {
 
 std::atomic<bool> follow_engine{true};
 
+using torch::autograd::edge_list;
+using torch::autograd::Engine;
+using torch::autograd::GraphTask;
+using torch::autograd::InputBuffer;
+using torch::autograd::Node;
+using torch::autograd::ReadyQueue;
+using torch::autograd::variable_list;
+
+// The engine's functions, with the engine as first argument: a member function is called so.
+void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, Node* func,
+                       InputBuffer& inputs, const std::shared_ptr<ReadyQueue>& cpu_ready_queue) {
+  static const auto next =
+      next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
+                    const std::shared_ptr<ReadyQueue>&>(kEvaluate);
+  const NodeScope scope(func);
+  next(engine, graph_task, func, inputs, cpu_ready_queue);
+}
+
+variable_list execute(Engine* engine, const edge_list& roots, const variable_list& inputs,
+                      bool keep_graph, bool create_graph, bool accumulate_grad,
+                      const edge_list& outputs) {
+  static const auto next =
+      next_function<variable_list, Engine, const edge_list&, const variable_list&, bool, bool, bool,
+                    const edge_list&>(kExecute);
+  static const NameId name = NameTable::instance().intern("backward");
+  const InterposedRegion region(name, Phase::kBackward);
+  return next(engine, roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+}
+
+struct Redirection {
+  CallSlot slot;
+  void* ours;
+};
+
+// Looked for once: it takes a walk over all that LibTorch calls. The engine's nodes are called from
+// its own library, its passes from Python's.
+const std::vector<Redirection>& redirections() {
+  static const auto* const kAll = [] {
+    auto* all = new std::vector<Redirection>;
+    for (const CallSlot& slot : find_call_slots("/libtorch_cpu.so", kEvaluate))
+      all->push_back({slot, reinterpret_cast<void*>(&evaluate_function)});
+    if (all->empty()) return all;
+    for (const CallSlot& slot : find_call_slots("/libtorch_python.so", kExecute))
+      all->push_back({slot, reinterpret_cast<void*>(&execute)});
+    return all;
+  }();
+  return *kAll;
+}
+
 }  // namespace
 
 bool engine_is_interposed() {
-  // Whoever comes first in the process's lookup order is called; with layertrace linked after
-  // LibTorch that is not us.
-  Dl_info found{};
-  Dl_info ours{};
-  void* first = dlsym(RTLD_DEFAULT, kEvaluate);
-  return first != nullptr && dladdr(first, &found) != 0 &&
-         dladdr(reinterpret_cast<const void*>(&engine_is_interposed), &ours) != 0 &&
-         found.dli_fbase == ours.dli_fbase;
+  // Whoever comes first among the libraries that the program started with is called; with
+  // layertrace linked after LibTorch, or loaded by Python, that is not us.
+  static const bool kIsInterposed = [] {
+    Dl_info found{};
+    Dl_info ours{};
+    void* program = dlopen(nullptr, RTLD_LAZY);
+    void* first = program != nullptr ? dlsym(program, kEvaluate) : nullptr;
+    return first != nullptr && dladdr(first, &found) != 0 &&
+           dladdr(reinterpret_cast<const void*>(&engine_is_interposed), &ours) != 0 &&
+           found.dli_fbase == ours.dli_fbase;
+  }();
+  return kIsInterposed;
+}
+
+bool redirect_engine() noexcept {
+  try {
+    if (look_up_next(kEvaluate) == nullptr || look_up_next(kExecute) == nullptr) return false;
+    for (const Redirection& redirection : redirections()) {
+      if (set_call_slot(redirection.slot, redirection.ours)) continue;
+      restore_engine();
+      return false;
+    }
+    return !redirections().empty();
+  } catch (...) {  // no memory
+    return false;
+  }
+}
+
+void restore_engine() noexcept {
+  for (const Redirection& redirection : redirections())
+    set_call_slot(redirection.slot, redirection.slot.original);
 }
 
 bool engine_is_followed() noexcept { return follow_engine.load(std::memory_order_relaxed); }
@@ -81,21 +157,13 @@ namespace torch::autograd {
 void Engine::evaluate_function(std::shared_ptr<GraphTask>& graph_task, Node* func,
                                InputBuffer& inputs,
                                const std::shared_ptr<ReadyQueue>& cpu_ready_queue) {
-  static const auto next =
-      layertrace::next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
-                                const std::shared_ptr<ReadyQueue>&>(layertrace::kEvaluate);
-  const layertrace::NodeScope scope(func);
-  next(this, graph_task, func, inputs, cpu_ready_queue);
+  layertrace::evaluate_function(this, graph_task, func, inputs, cpu_ready_queue);
 }
 
 variable_list Engine::execute(const edge_list& roots, const variable_list& inputs, bool keep_graph,
                               bool create_graph, bool accumulate_grad, const edge_list& outputs) {
-  static const auto next =
-      layertrace::next_function<variable_list, Engine, const edge_list&, const variable_list&, bool,
-                                bool, bool, const edge_list&>(layertrace::kExecute);
-  static const layertrace::NameId name = layertrace::NameTable::instance().intern("backward");
-  const layertrace::InterposedRegion region(name, layertrace::Phase::kBackward);
-  return next(this, roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  return layertrace::execute(this, roots, inputs, keep_graph, create_graph, accumulate_grad,
+                             outputs);
 }
 
 }  // namespace torch::autograd

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "base/vtable.h"
-#include "torch/module_identity.h"
+#include "torch/libtorch_modules.h"
 
 namespace layertrace {
 namespace {
@@ -33,27 +32,10 @@ std::string joined(const std::string& prefix, const std::string& name) {
 
 }  // namespace
 
-bool ModuleRegistry::Place::is_of(const torch::nn::Module& module) const noexcept {
-  return vtable == vtable_of(&module) && has_owner(module, owner);
-}
-
-std::string type_name(const torch::nn::Module& module) {
-  std::string name = module.name();
-  // The part after the last "::" that is in no template bracket.
-  int depth = 0;
-  for (std::size_t i = name.size(); i-- > 1;) {
-    if (name[i] == '>' || name[i] == ')') ++depth;
-    if (name[i] == '<' || name[i] == '(') --depth;
-    if (depth == 0 && name[i] == ':' && name[i - 1] == ':') {
-      name.erase(0, i + 1);
-      break;
-    }
-  }
-  constexpr std::string_view kSuffix = "Impl";
-  if (name.size() > kSuffix.size() && name.ends_with(kSuffix))
-    name.resize(name.size() - kSuffix.size());
-  return name;
-}
+ModuleRegistry::ModuleRegistry(Definitions& definitions, std::shared_ptr<ModuleSource> source)
+    : definitions_(definitions),
+      source_(std::move(source)),
+      is_of_libtorch_(dynamic_cast<LibTorchModules*>(source_.get()) != nullptr) {}
 
 std::shared_ptr<ModuleRegistry> ModuleRegistry::active() {
   const std::lock_guard lock(active_mutex());
@@ -65,52 +47,73 @@ void ModuleRegistry::set_active(const std::shared_ptr<ModuleRegistry>& registry)
   active_registry() = registry;
 }
 
-void ModuleRegistry::add_root(const std::string& name, const torch::nn::Module& module) {
+void ModuleRegistry::add_root(const std::string& name, Module module) {
   const std::lock_guard lock(mutex_);
-  const std::string type = type_name(module);
-  roots_.emplace_back(
-      &module, add(module, {.path = name, .name = name.empty() ? type : name, .type = type}, 0));
+  add_model(name, module);
+}
+
+LayerId ModuleRegistry::add_model(const std::string& name, Module module) {
+  const std::string type = source_->type_name(module);
+  const LayerId layer =
+      add(module, {.path = name, .name = name.empty() ? type : name, .type = type}, 0);
+  roots_.push_back({module, layer, source_->remember(module)});
+  return layer;
 }
 
 // Puts a module and all below it into their places. One that takes another's place takes its layer,
 // too.
-LayerId ModuleRegistry::add(const torch::nn::Module& module, LayerDef def, int depth) {
-  auto& places = places_[&module];
+LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId folded_into) {
+  auto& places = places_[module];
   const auto same = std::find_if(places.begin(), places.end(),
-                                 [&](const Place& place) { return place.is_of(module); });
+                                 [&](const Place& place) { return is_of(place, module); });
   const bool first = same == places.end();
-  if (!first) def.shared_with = layers_[index(same->layer)].path;
-  const auto known = paths_.find(def.path);
-  const LayerId layer = known != paths_.end() ? known->second : define(std::move(def));
-  places.push_back({layer, vtable_of(&module), module.weak_from_this()});
+  LayerId layer = folded_into;
+  const bool folded = folded_into != kNoLayer;
+  if (!folded) {
+    if (!first) def.shared_with = layers_[index(same->layer)].path;
+    const auto known = paths_.find(def.path);
+    layer = known != paths_.end() ? known->second : define(std::move(def));
+  }
+  places.push_back({layer, folded, source_->remember(module)});
   if (first) add_parameters(module, layer);
   if (depth >= kMaxDepth) return layer;
-  for (const auto& child : module.named_children()) {
-    if (child.value() == nullptr) continue;
-    add(*child.value(),
-        {.path = joined(layers_[index(layer)].path, child.key()),
-         .name = child.key(),
-         .type = type_name(*child.value()),
-         .parent = layer},
-        depth + 1);
+  const bool replicates = source_->type_name(module) == "DataParallel";
+  for (const Child& child : source_->children(module)) {
+    if (source_->is_folded(module, child)) {
+      add(child.module, {}, depth + 1, layer);
+      if (replicates) replicated_.push_back(layer);
+      continue;
+    }
+    const LayerId below = add(child.module,
+                              {.path = joined(layers_[index(layer)].path, child.name),
+                               .name = child.name,
+                               .type = source_->type_name(child.module),
+                               .parent = layer},
+                              depth + 1);
+    if (replicates) replicated_.push_back(below);
   }
   return layer;
 }
 
-void ModuleRegistry::add_parameters(const torch::nn::Module& module, LayerId owner) {
-  for (const auto& parameter : module.parameters(/*recurse=*/false)) {
-    if (!parameter.defined()) continue;
-    known_parameters_.emplace_back(parameter.getIntrusivePtr());
-    definitions_.add_parameter(reinterpret_cast<std::uint64_t>(parameter.unsafeGetTensorImpl()),
-                               owner);
+void ModuleRegistry::add_parameters(Module module, LayerId owner) {
+  for (void* parameter : source_->parameters(module)) {
+    auto* tensor = static_cast<c10::TensorImpl*>(parameter);
+    known_parameters_.emplace_back(
+        c10::intrusive_ptr<c10::TensorImpl,
+                           c10::UndefinedTensorImpl>::unsafe_reclaim_from_nonowning(tensor));
+    definitions_.add_parameter(reinterpret_cast<std::uint64_t>(tensor), owner);
   }
 }
 
 LayerId ModuleRegistry::define(LayerDef def) {
-  layers_.push_back({def.parent, def.path, def.registered});
+  layers_.push_back({def.parent, def.path, def.type, def.registered});
   const LayerId layer{static_cast<std::uint32_t>(layers_.size() - 1)};
   paths_.emplace(def.path, layer);
   return definitions_.add_layer(std::move(def)), layer;
+}
+
+bool ModuleRegistry::is_of(const Place& place, Module module) const {
+  return source_->is_same(module, place.remembered.get());
 }
 
 bool ModuleRegistry::is_below(LayerId layer, LayerId ancestor) const {
@@ -118,89 +121,125 @@ bool ModuleRegistry::is_below(LayerId layer, LayerId ancestor) const {
   return layer == ancestor;
 }
 
-LayerId ModuleRegistry::find_registered(const torch::nn::Module& module,
-                                        LayerId caller_layer) const {
-  const auto found = places_.find(&module);
-  if (found == places_.end()) return kNoLayer;
+ModuleRegistry::Found ModuleRegistry::find_registered(Module module, LayerId caller_layer) {
+  const auto entry = places_.find(module);
+  if (entry == places_.end()) return {};
+  auto& places = entry->second;
+  // Another one has come to stand here: its predecessor will not come back.
+  std::erase_if(places, [&](const Place& place) { return !is_of(place, module); });
+  if (places.empty()) {
+    places_.erase(entry);
+    return {};
+  }
   // From the caller upwards: the first layer below which the module is registered.
   for (LayerId from = caller_layer; from != kNoLayer; from = layers_[index(from)].parent) {
-    for (const Place& place : found->second) {
-      if (place.is_of(module) && is_below(place.layer, from)) return place.layer;
+    for (const Place& place : places) {
+      if (is_below(place.layer, from)) return {place.layer, place.folded};
     }
   }
-  for (const Place& place : found->second) {
-    if (place.is_of(module)) return place.layer;
-  }
-  return kNoLayer;
+  return {places.front().layer, places.front().folded};
 }
 
-LayerId ModuleRegistry::find(const torch::nn::Module& module, LayerId caller_layer,
-                             const torch::nn::Module* caller) {
+ModuleRegistry::Found ModuleRegistry::find(Module module, LayerId caller_layer, Module caller) {
   const std::lock_guard lock(mutex_);
-  if (const LayerId layer = find_registered(module, caller_layer); layer != kNoLayer) return layer;
+  if (const Found found = find_registered(module, caller_layer); found.layer != kNoLayer)
+    return found;
   if (caller != nullptr && caller_layer != kNoLayer) {
-    if (const LayerId layer = find_below(*caller, caller_layer, module, 0); layer != kNoLayer)
-      return layer;
+    if (const Found found = find_below(caller, caller_layer, module, 0); found.layer != kNoLayer)
+      return found;
   } else {
-    for (const auto& [root, root_layer] : roots_) {
-      if (const LayerId layer = find_below(*root, root_layer, module, 0); layer != kNoLayer)
-        return layer;
+    for (const Root& root : roots_) {
+      if (!source_->is_same(root.module, root.remembered.get())) continue;
+      if (const Found found = find_below(root.module, root.layer, module, 0);
+          found.layer != kNoLayer)
+        return found;
     }
+    if (source_->is_replica(module)) {
+      if (const LayerId layer = find_replicated(module); layer != kNoLayer) return {layer, false};
+    }
+    if (const auto name = source_->name_model(module))
+      return {add_model(roots_.empty() && name->empty() ? *name : unused_name(*name), module),
+              false};
   }
-  return find_unregistered(module, caller_layer);
+  if (caller_layer != kNoLayer && source_->is_generated(module)) return {caller_layer, true};
+  return {find_unregistered(source_->type_name(module), caller_layer), false};
 }
 
 // A module that its caller (outside any, a model) holds, but that was not there when the session
 // began, or whose caller is not registered.
-LayerId ModuleRegistry::find_below(const torch::nn::Module& holder, LayerId holder_layer,
-                                   const torch::nn::Module& module, int depth) {
-  if (depth >= kMaxDepth) return kNoLayer;
-  for (const auto& child : holder.named_children()) {
-    if (child.value() == nullptr) continue;
-    const bool found = child.value().get() == &module;
-    if (!found && !holds(*child.value(), module, depth)) continue;
-    const LayerId layer = child_layer(holder_layer, child.key(), *child.value(), depth);
-    return found ? layer : find_below(*child.value(), layer, module, depth + 1);
+ModuleRegistry::Found ModuleRegistry::find_below(Module holder, LayerId holder_layer, Module module,
+                                                 int depth) {
+  if (depth >= kMaxDepth) return {};
+  for (const Child& child : source_->children(holder)) {
+    const bool here = child.module == module;
+    if (!here && !holds(child.module, module, depth)) continue;
+    const Found found = child_layer(holder, holder_layer, child, depth);
+    return here ? found : find_below(child.module, found.layer, module, depth + 1);
   }
-  return kNoLayer;
+  return {};
 }
 
-bool ModuleRegistry::holds(const torch::nn::Module& holder, const torch::nn::Module& module,
-                           int depth) {
+bool ModuleRegistry::holds(Module holder, Module module, int depth) {
   if (depth >= kMaxDepth) return false;
-  const auto children = holder.children();
-  return std::any_of(children.begin(), children.end(), [&](const auto& child) {
-    return child != nullptr && (child.get() == &module || holds(*child, module, depth + 1));
+  const auto children = source_->children(holder);
+  return std::any_of(children.begin(), children.end(), [&](const Child& child) {
+    return child.module == module || holds(child.module, module, depth + 1);
   });
 }
 
-LayerId ModuleRegistry::child_layer(LayerId parent, const std::string& name,
-                                    const torch::nn::Module& module, int depth) {
-  const std::string path = joined(layers_[index(parent)].path, name);
+ModuleRegistry::Found ModuleRegistry::child_layer(Module holder, LayerId parent, const Child& child,
+                                                  int depth) {
+  const bool folded = source_->is_folded(holder, child);
   const bool registered = layers_[index(parent)].registered;
+  const bool remembers = registered && !source_->is_replica(child.module);
+  if (folded) {
+    if (remembers) add(child.module, {}, depth, parent);
+    return {parent, true};
+  }
+  const std::string path = joined(layers_[index(parent)].path, child.name);
   LayerDef def{.path = path,
-               .name = name,
-               .type = type_name(module),
+               .name = child.name,
+               .type = source_->type_name(child.module),
                .parent = parent,
                .registered = registered};
-  if (registered) {
-    const LayerId layer = find_registered(module, parent);
-    return layer != kNoLayer && layers_[index(layer)].path == path
-               ? layer
-               : add(module, std::move(def), depth);
+  if (remembers) {
+    const Found found = find_registered(child.module, parent);
+    return found.layer != kNoLayer && layers_[index(found.layer)].path == path
+               ? found
+               : Found{add(child.module, std::move(def), depth), false};
   }
   const auto known = paths_.find(path);
-  return known != paths_.end() ? known->second : define(std::move(def));
+  return {known != paths_.end() ? known->second : define(std::move(def)), false};
 }
 
-LayerId ModuleRegistry::find_unregistered(const torch::nn::Module& module, LayerId caller_layer) {
-  const std::string type = type_name(module);
+// The layer below a DataParallel whose module is of this type.
+LayerId ModuleRegistry::find_replicated(Module module) const {
+  const std::string type = source_->type_name(module);
+  const auto found = std::find_if(replicated_.begin(), replicated_.end(), [&](LayerId layer) {
+    return layers_[index(layer)].type == type;
+  });
+  return found != replicated_.end() ? *found : kNoLayer;
+}
+
+LayerId ModuleRegistry::find_foreign(const std::string& type, LayerId caller_layer) {
+  const std::lock_guard lock(mutex_);
+  return find_unregistered(type, caller_layer);
+}
+
+LayerId ModuleRegistry::find_unregistered(const std::string& type, LayerId caller_layer) {
   const bool inside = caller_layer != kNoLayer;
   const std::string name = inside ? "<" + type + ">" : "(" + type + ")";
   const std::string path = inside ? joined(layers_[index(caller_layer)].path, name) : name;
   if (const auto known = paths_.find(path); known != paths_.end()) return known->second;
   return define(
       {.path = path, .name = name, .type = type, .parent = caller_layer, .registered = false});
+}
+
+// "discriminator", or "discriminator#2" where a layer already has that path.
+std::string ModuleRegistry::unused_name(const std::string& name) const {
+  std::string unused = name;
+  for (int i = 2; paths_.contains(unused); ++i) unused = name + "#" + std::to_string(i);
+  return unused;
 }
 
 }  // namespace layertrace

@@ -2,6 +2,8 @@
 // that joined the model later is found where its caller, or a model, holds it. One that nobody
 // holds gets a layer of its own below whoever called it, marked as unregistered, by its type:
 // temporaries that come and go at ever new addresses then share one.
+//
+// What a module is, only its ModuleSource knows: LibTorch's, or another language's.
 #pragma once
 
 #include <c10/core/TensorImpl.h>
@@ -12,30 +14,39 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
+
+#include <layertrace/binding.h>
 
 #include "record/definitions.h"
 #include "record/ids.h"
-
-namespace torch::nn {
-class Module;
-}
 
 namespace layertrace {
 
 class ModuleRegistry {
  public:
-  explicit ModuleRegistry(Definitions& definitions) : definitions_(definitions) {}
+  using Module = binding::Module;
+  using ModuleSource = binding::ModuleSource;
+  struct Found {
+    LayerId layer = kNoLayer;
+    bool folded = false;
+  };
+
+  ModuleRegistry(Definitions& definitions, std::shared_ptr<ModuleSource> source);
 
   // Adds a model and all below it. With an empty name its own path is "" and its children's have no
   // prefix.
-  void add_root(const std::string& name, const torch::nn::Module& module);
+  void add_root(const std::string& name, Module module);
 
   // The module's layer, seen from `caller_layer` (kNoLayer outside any), the layer of `caller`. A
   // module that is registered in several places is the one nearest to the caller.
-  LayerId find(const torch::nn::Module& module, LayerId caller_layer,
-               const torch::nn::Module* caller);
+  Found find(Module module, LayerId caller_layer, Module caller);
+
+  // The layer of a module that the source does not know, by its type.
+  LayerId find_foreign(const std::string& type, LayerId caller_layer);
+
+  ModuleSource& source() const noexcept { return *source_; }
+  bool is_of_libtorch() const noexcept { return is_of_libtorch_; }
 
   // The registry of the active session, nullptr once that is gone. Hooks on other threads may hold
   // it a little longer.
@@ -43,41 +54,49 @@ class ModuleRegistry {
   static void set_active(const std::shared_ptr<ModuleRegistry>& registry);
 
  private:
+  using Child = ModuleSource::Child;
   struct Place {
     LayerId layer;
-    const void* vtable;
-    std::weak_ptr<const void> owner;
-    bool is_of(const torch::nn::Module& module) const noexcept;
+    bool folded;
+    std::shared_ptr<const void> remembered;
+  };
+  struct Root {
+    Module module;
+    LayerId layer;
+    std::shared_ptr<const void> remembered;
   };
   struct Layer {
     LayerId parent;
     std::string path;
+    std::string type;
     bool registered;
   };
 
   LayerId define(LayerDef def);
-  LayerId add(const torch::nn::Module& module, LayerDef def, int depth);
-  void add_parameters(const torch::nn::Module& module, LayerId owner);
-  LayerId find_registered(const torch::nn::Module& module, LayerId caller_layer) const;
-  LayerId find_below(const torch::nn::Module& holder, LayerId holder_layer,
-                     const torch::nn::Module& module, int depth);
-  static bool holds(const torch::nn::Module& holder, const torch::nn::Module& module, int depth);
-  LayerId child_layer(LayerId parent, const std::string& name, const torch::nn::Module& module,
-                      int depth);
-  LayerId find_unregistered(const torch::nn::Module& module, LayerId caller_layer);
+  LayerId add(Module module, LayerDef def, int depth, LayerId folded_into = kNoLayer);
+  LayerId add_model(const std::string& name, Module module);
+  void add_parameters(Module module, LayerId owner);
+  bool is_of(const Place& place, Module module) const;
+  Found find_registered(Module module, LayerId caller_layer);
+  Found find_below(Module holder, LayerId holder_layer, Module module, int depth);
+  bool holds(Module holder, Module module, int depth);
+  Found child_layer(Module holder, LayerId parent, const Child& child, int depth);
+  LayerId find_replicated(Module module) const;
+  LayerId find_unregistered(const std::string& type, LayerId caller_layer);
   bool is_below(LayerId layer, LayerId ancestor) const;
+  std::string unused_name(const std::string& name) const;
 
   Definitions& definitions_;
+  const std::shared_ptr<ModuleSource> source_;
+  const bool is_of_libtorch_;
   std::mutex mutex_;
-  std::unordered_map<const void*, std::vector<Place>> places_;  // of registered modules only
+  std::unordered_map<Module, std::vector<Place>> places_;  // of registered modules only
   std::vector<Layer> layers_;
   std::unordered_map<std::string, LayerId> paths_;
-  std::vector<std::pair<const torch::nn::Module*, LayerId>> roots_;
+  std::vector<Root> roots_;
+  std::vector<LayerId> replicated_;  // what DataParallels hold
   // Nothing is kept alive by these, but no other tensor can come to stand at the same address.
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> known_parameters_;
 };
-
-// "Linear" for torch::nn::LinearImpl, "Net" for a class of one's own.
-std::string type_name(const torch::nn::Module& module);
 
 }  // namespace layertrace

@@ -7,13 +7,23 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "torch/engine.h"
+
 namespace layertrace {
+
+// Where LibTorch's own definition is: the next in the lookup order, or, where layertrace is not in
+// that order before LibTorch (loaded later, by Python), LibTorch's own.
+inline void* look_up_next(const char* symbol) {
+  if (engine_is_interposed()) return dlsym(RTLD_NEXT, symbol);
+  static void* const kLibTorch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  return kLibTorch != nullptr ? dlsym(kLibTorch, symbol) : nullptr;
+}
 
 // Looked up once per function. LibTorch is loaded wherever its functions are called, so a name that
 // is not found means that layertrace was built against another LibTorch; nothing sensible could be
 // returned.
 inline void* find_next(const char* symbol) {
-  if (void* next = dlsym(RTLD_NEXT, symbol)) return next;
+  if (void* next = look_up_next(symbol)) return next;
   std::fprintf(stderr,
                "layertrace: LibTorch has no %s. layertrace was built against another version of "
                "LibTorch; build it again "

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <string>
+#include <string_view>
 #include <typeinfo>
 
 #include "base/pointer_table.h"
@@ -27,7 +28,13 @@ PointerTable<ClassFacts, 1024>& class_table() {
   return *table;
 }
 
+// Python's own functions are all nodes of this class, which LibTorch itself does not know.
+bool is_python_function(const torch::autograd::Node& node) {
+  return std::string_view(typeid(node).name()) == "N5torch8autograd6PyNodeE";
+}
+
 ClassFacts look_up(const torch::autograd::Node& node) {
+  if (is_python_function(node)) return {kNoName, 0};  // each is to be asked
   std::string name = node.name();
   if (const std::size_t last = name.rfind("::");
       last != std::string::npos && name.find('<') == std::string::npos) {
@@ -37,6 +44,14 @@ ClassFacts look_up(const torch::autograd::Node& node) {
   if (typeid(node) == typeid(torch::autograd::AccumulateGrad)) facts.flags = kAccumulates;
   if (typeid(node) == typeid(torch::autograd::GraphRoot)) facts.flags = kEngineRoot;
   return facts;
+}
+
+NameId ask_name(const torch::autograd::Node& node) noexcept {
+  try {
+    return NameTable::instance().intern(node.name());
+  } catch (...) {
+    return NameId{0};
+  }
 }
 
 }  // namespace
@@ -54,6 +69,8 @@ NodeDescription describe(const torch::autograd::Node& node) noexcept {
       facts = {NameId{0}, 0};
     }
   }
+  if (facts.name == kNoName) [[unlikely]]
+    facts.name = ask_name(node);
   if ((facts.flags & kAccumulates) != 0) {
     const auto& accumulate = static_cast<const torch::autograd::AccumulateGrad&>(node);
     return {facts.name, facts.flags,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/vtable.h"
+#include "torch/libtorch_modules.h"
 #include "torch/module_identity.h"
 #include "torch/module_registry.h"
 #include "torch/open_norm.h"
@@ -14,16 +15,14 @@
 namespace layertrace {
 namespace {
 
-const torch::nn::Module* current_module(const ThreadState& thread) noexcept {
-  return static_cast<const torch::nn::Module*>(thread.current_module());
-}
-
 // The first meeting of this thread and this module from this caller.
 LayerId look_up(const ThreadState& thread, const torch::nn::Module& module,
                 LayerId caller) noexcept {
   try {
     if (const auto registry = ModuleRegistry::active()) {
-      return registry->find(module, caller, current_module(thread));
+      // A session of another language's modules may meet one of LibTorch's all the same.
+      if (!registry->is_of_libtorch()) return registry->find_foreign(type_name(module), caller);
+      return registry->find(&module, caller, thread.current_module()).layer;
     }
   } catch (...) {  // no memory for the entry
   }

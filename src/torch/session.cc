@@ -1,5 +1,6 @@
 #include <torch/nn/module.h>
 
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -7,10 +8,51 @@
 #include <layertrace/layertrace.h>
 
 #include "session/session_state.h"
+#include "torch/libtorch_modules.h"
 #include "torch/module_registry.h"
+#include "torch/session_starter.h"
 #include "torch/torch_hooks.h"
 
 namespace layertrace {
+
+namespace {
+
+// What is wrong with the names or modules, if anything is.
+std::optional<Error> refuse(const binding::Models& models) {
+  const auto error = [](std::string cause, std::string remedy) {
+    return Error{"cannot start a session", std::move(cause), std::move(remedy)};
+  };
+  std::set<std::string_view> names;
+  for (const auto& [name, module] : models) {
+    if (!names.insert(name).second)
+      return error("two models are called '" + name + "'", "Give each model its own name");
+    if (module == nullptr)
+      return error(name.empty() ? "the model is null" : "the model '" + name + "' is null",
+                   "Give it a module");
+    if (name.find('.') != std::string::npos)
+      return error("the model's name '" + name + "' has a dot",
+                   "Dots part the names in a layer's path: leave them out");
+    if (models.size() > 1 && name.empty())
+      return error("one of several models has no name", "Give each model a name");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Session> SessionStarter::start(std::shared_ptr<binding::ModuleSource> source,
+                                      const binding::Models& models, Options options) {
+  if (auto error = refuse(models)) return *error;
+  auto hooks = std::make_unique<TorchHooks>();
+  TorchHooks& torch_hooks = *hooks;
+  auto state = SessionState::start(std::move(options), std::move(hooks), [&](Recording& recording) {
+    auto registry = std::make_shared<ModuleRegistry>(recording.definitions(), std::move(source));
+    for (const auto& [name, module] : models) registry->add_root(name, module);
+    torch_hooks.use(std::move(registry));
+  });
+  if (!state) return state.error();
+  return Session(std::move(*state));
+}
 
 Result<Session> Session::start(torch::nn::Module& model, Options options) {
   return start({{"", &model}}, std::move(options));
@@ -18,35 +60,8 @@ Result<Session> Session::start(torch::nn::Module& model, Options options) {
 
 Result<Session> Session::start(
     const std::vector<std::pair<std::string, torch::nn::Module*>>& models, Options options) {
-  std::set<std::string_view> names;
-  for (const auto& [name, module] : models) {
-    if (!names.insert(name).second) {
-      return Error{"cannot start a session", "two models are called '" + name + "'",
-                   "Give each model its own name"};
-    }
-    if (module == nullptr) {
-      return Error{"cannot start a session",
-                   name.empty() ? "the model is null" : "the model '" + name + "' is null",
-                   "Give it a module"};
-    }
-    if (name.find('.') != std::string::npos) {
-      return Error{"cannot start a session", "the model's name '" + name + "' has a dot",
-                   "Dots part the names in a layer's path: leave them out"};
-    }
-    if (models.size() > 1 && name.empty()) {
-      return Error{"cannot start a session", "one of several models has no name",
-                   "Give each model a name"};
-    }
-  }
-  auto hooks = std::make_unique<TorchHooks>();
-  TorchHooks& torch_hooks = *hooks;
-  auto state = SessionState::start(std::move(options), std::move(hooks), [&](Recording& recording) {
-    auto registry = std::make_shared<ModuleRegistry>(recording.definitions());
-    for (const auto& [name, module] : models) registry->add_root(name, *module);
-    torch_hooks.use(std::move(registry));
-  });
-  if (!state) return state.error();
-  return Session(std::move(*state));
+  return SessionStarter::start(std::make_shared<LibTorchModules>(),
+                               binding::Models(models.begin(), models.end()), std::move(options));
 }
 
 Session::Session(std::shared_ptr<SessionState> state) : state_(std::move(state)) {}

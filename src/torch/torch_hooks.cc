@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "base/clock.h"
@@ -109,11 +110,41 @@ void enter_node(ThreadState& thread, const at::RecordFunction& fn) noexcept {
   thread.enter_op_as_node(facts.name, facts.value, facts.flags, next_sequence());
 }
 
+// What PyTorch says of itself by its own record_function(): "Optimizer.step#Adam.step",
+// "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__". Others are the user's.
+struct RegionFacts {
+  std::string_view name;
+  std::uint8_t phase = kNoPhase;
+};
+RegionFacts facts_of_region(std::string_view name) noexcept {
+  constexpr std::string_view kStep = "Optimizer.step#";
+  constexpr std::string_view kZeroGrad = "Optimizer.zero_grad#";
+  constexpr std::string_view kDataLoader = "enumerate(DataLoader)#";
+  constexpr auto kOptimizer = static_cast<std::uint8_t>(Phase::kOptimizer);
+  if (name.starts_with(kStep)) return {name.substr(kStep.size()), kOptimizer};
+  if (name.starts_with(kZeroGrad)) return {"zero_grad", kOptimizer};
+  if (name.starts_with(kDataLoader)) return {"DataLoader", static_cast<std::uint8_t>(Phase::kData)};
+  return {name};
+}
+
+void enter_region(ThreadState& thread, const at::RecordFunction& fn) noexcept {
+  close_abandoned_norm();
+  try {
+    const RegionFacts facts = facts_of_region(fn.name());
+    thread.enter_op_as_region(NameTable::instance().intern(facts.name), facts.phase,
+                              next_sequence());
+  } catch (...) {  // no memory for the name
+    thread.skip_op();
+  }
+}
+
 std::unique_ptr<at::ObserverContext> on_function(const at::RecordFunction& fn) {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr) return nullptr;
-  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
-      std::strncmp(fn.name(), kEvaluatePrefix.data(), kEvaluatePrefix.size()) == 0) {
+  if (fn.scope() == at::RecordScope::USER_SCOPE) {
+    enter_region(*thread, fn);
+  } else if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
+             std::strncmp(fn.name(), kEvaluatePrefix.data(), kEvaluatePrefix.size()) == 0) {
     enter_node(*thread, fn);
   } else {
     const OpFacts facts = facts_of(fn);
@@ -132,7 +163,8 @@ void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }
 
 TorchHooks::TorchHooks()
     : interposed_(engine_is_interposed()),
-      follow_engine_(interposed_ && node_source == NodeSource::kAuto) {}
+      redirects_(!interposed_ && node_source == NodeSource::kAuto),
+      follow_engine_(node_source == NodeSource::kAuto) {}
 
 TorchHooks::~TorchHooks() { disable(); }
 
@@ -142,25 +174,31 @@ void TorchHooks::use(std::shared_ptr<ModuleRegistry> registry) {
 }
 
 void TorchHooks::enable(bool ops) noexcept {
+  if (redirects_) {
+    redirected_ = redirect_engine();
+    follow_engine_ = redirected_;
+  }
   set_engine_followed(follow_engine_);
   remove_installed_callback();
   try {
     at::RecordFunctionCallback callback(&on_function, &on_function_end);
-    if (ops) {
-      // The engine's own records of nodes come in this scope too, and hold more than the nodes'
-      // own.
-      callback.scopes({at::RecordScope::FUNCTION});
-    } else if (!follow_engine_) {
-      callback.scopes({at::RecordScope::BACKWARD_FUNCTION});
-    } else {
-      return;
-    }
+    std::unordered_set<at::RecordScope, std::hash<at::RecordScope>> scopes;
+    // Python's optimizers and loaders say by it what they do; LibTorch's are stood in for.
+    if (registry_ != nullptr && !registry_->is_of_libtorch())
+      scopes.insert(at::RecordScope::USER_SCOPE);
+    // The engine's own records of nodes are among the functions, too, and hold more than the nodes'
+    // own.
+    if (ops) scopes.insert(at::RecordScope::FUNCTION);
+    if (!ops && !follow_engine_) scopes.insert(at::RecordScope::BACKWARD_FUNCTION);
+    if (scopes.empty()) return;
+    callback.scopes(scopes);
     callback_ = installed_callback = at::addGlobalCallback(callback);
   } catch (...) {  // no memory: layers are recorded, operators are not
   }
 }
 
 void TorchHooks::disable() noexcept {
+  if (std::exchange(redirected_, false)) restore_engine();
   if (callback_ && callback_ == installed_callback) remove_installed_callback();
   callback_.reset();
 }
@@ -193,6 +231,7 @@ double TorchHooks::measure_op_cost() {
 std::string TorchHooks::framework_version() const { return TORCH_VERSION; }
 
 std::vector<std::string> TorchHooks::notes() const {
+  if (registry_ != nullptr && !registry_->is_of_libtorch()) return registry_->source().notes();
   if (interposed_) return {};
   return {
       "LibTorch's own layers are not seen, since layertrace comes after LibTorch in this program's "

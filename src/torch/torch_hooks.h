@@ -40,7 +40,9 @@ class TorchHooks final : public CaptureHooks {
 
  private:
   const bool interposed_;
-  const bool follow_engine_;
+  const bool redirects_;  // the engine's calls are led to us while recording
+  bool redirected_ = false;
+  bool follow_engine_;
   std::shared_ptr<ModuleRegistry> registry_;
   std::optional<std::uint64_t> callback_;
 };

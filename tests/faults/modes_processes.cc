@@ -304,7 +304,9 @@ int nested(const Arguments& arguments) {
   std::thread([&] {
     say("thread_start", outcome(Session::start(model, {.output = other})));
   }).join();
-  say("early_profile", outcome(session.profile()));
+  const auto early = session.profile();
+  say("early_profile", outcome(early));
+  say("early_steps", early ? early->step_count : 0);
   say("early_save", outcome(session.save(other)));
   trainer.step();
   session.step();

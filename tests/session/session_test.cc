@@ -208,10 +208,32 @@ TEST_F(SessionTest, ASecondSessionIsRefusedAndTheFirstUnharmed) {
   EXPECT_EQ(profile->find("")->calls, 2);
 }
 
+TEST_F(SessionTest, GivesTheProfileOfTheStepsSoFar) {
+  auto session = start();
+  ASSERT_TRUE(session);
+  call_model();
+  (*session)->step();
+  const auto one = (*session)->profile();
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->step_count, 1U);
+  EXPECT_EQ(one->find("")->calls, 1);
+  call_model();
+  call_model();
+  const auto same = (*session)->profile();
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->step_count, 1U) << "the second step has not ended";
+  (*session)->step();
+  const auto two = (*session)->stop();
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->step_count, 2U) << "looking at it has changed nothing";
+  EXPECT_EQ(two->find("")->calls, 1.5);
+  EXPECT_EQ(two->health.dropped, 0U);
+  EXPECT_EQ((*session)->profile()->step_count, 2U);
+}
+
 TEST_F(SessionTest, StoppingTwiceIsAnError) {
   auto session = start();
   ASSERT_TRUE(session);
-  ASSERT_FALSE((*session)->profile()) << "it is still recording";
   EXPECT_FALSE((*session)->save(file("early.pftrace")));
   ASSERT_TRUE((*session)->stop());
   const auto again = (*session)->stop();

@@ -1,0 +1,96 @@
+// For bindings of other languages, whose modules are not a torch::nn::Module: how such a language
+// shows its modules to a session, and how its calls enter and leave scopes. Programs in C++ need
+// none of this.
+//
+//   auto session = layertrace::binding::start(source, {{"", model}}, options);
+//   …
+//   // where the language calls a module, while recording:
+//   const auto found = layertrace::binding::find(module);   // remember it: this is the slow part
+//   const auto entry = layertrace::binding::enter(found.layer, module);
+//   bool thrown = call(module);
+//   layertrace::binding::leave(entry, thrown);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <layertrace/layertrace.h>
+
+namespace layertrace::binding {
+
+// A module is known by its address for as long as it lives.
+using Module = const void*;
+
+// A language's modules, as layertrace looks at them: when a session starts, and when a module is
+// met for the first time. All functions are called on the thread that starts the session or calls
+// find(), and may throw; the session then goes on without what they would have said.
+class LAYERTRACE_API ModuleSource {
+ public:
+  struct Child {
+    std::string name;
+    Module module;
+  };
+
+  ModuleSource() = default;
+  virtual ~ModuleSource();
+  ModuleSource(const ModuleSource&) = delete;  // sessions hold its address
+  ModuleSource& operator=(const ModuleSource&) = delete;
+
+  // Of a module that is folded into another: that one's name is the inner's.
+  virtual std::string type_name(Module module) = 0;
+  virtual std::vector<Child> children(Module module) = 0;
+  // Its own, without its children's: addresses of c10::TensorImpl.
+  virtual std::vector<void*> parameters(Module module) = 0;
+
+  // What tells this module from another one that comes to stand at its address later. It must not
+  // keep the module alive.
+  virtual std::shared_ptr<const void> remember(Module module) = 0;
+  virtual bool is_same(Module module, const void* remembered) = 0;
+
+  // A copy for one call (DataParallel makes them), which stands for a registered module.
+  virtual bool is_replica(Module /*module*/) { return false; }
+  // The child shows itself under this module's name, as if the module around it were not there.
+  virtual bool is_folded(Module /*module*/, const Child& /*child*/) { return false; }
+  // A module that a compiler has made, and no part of anyone's model: what it does is its caller's.
+  virtual bool is_generated(Module /*module*/) { return false; }
+  // A model that nobody named has been called, outside any other module: its name, or nothing if it
+  // is to be seen as unregistered.
+  virtual std::optional<std::string> name_model(Module /*module*/) { return std::nullopt; }
+  // What a reader of the result must know, one sentence each.
+  virtual std::vector<std::string> notes() { return {}; }
+};
+
+// The modules that a session knows from the start, each with a name. A single one may have an empty
+// name; then its layers' paths have no prefix.
+using Models = std::vector<std::pair<std::string, Module>>;
+
+LAYERTRACE_API Result<Session> start(std::shared_ptr<ModuleSource> source, const Models& models,
+                                     Options options = {});
+
+inline constexpr std::uint32_t kNoLayer = 0xffffffffU;
+
+// Whether scopes are recorded now: one relaxed load.
+inline bool recording() noexcept {
+  return layertrace::detail::recording.load(std::memory_order_relaxed) != 0;
+}
+
+// The layer of the calling thread's innermost module call, kNoLayer outside any.
+LAYERTRACE_API std::uint32_t current_layer() noexcept;
+
+// Which layer is this module, seen from the calling thread's innermost call? The answer holds for
+// the same session, module and caller. A folded module takes no scope.
+struct Found {
+  std::uint32_t layer = kNoLayer;
+  bool folded = false;
+};
+LAYERTRACE_API Found find(Module module) noexcept;
+
+LAYERTRACE_API detail::Entry enter(std::uint32_t layer, Module module) noexcept;
+LAYERTRACE_API void leave(detail::Entry entry, bool thrown) noexcept;
+
+}  // namespace layertrace::binding

@@ -1,0 +1,40 @@
+// Python's nn.Modules, for a session. Everything here is called with the GIL held.
+#pragma once
+
+#include <Python.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <layertrace/binding.h>
+
+namespace layertrace::python {
+
+class PythonModules final : public binding::ModuleSource {
+ public:
+  // `name_model` is called with a module that was called outside any other and that nobody named;
+  // it returns the module's name, or None to leave it unregistered. None: none is named.
+  PythonModules(PyObject* name_model, bool fold_wrappers);
+  ~PythonModules() override;
+
+  std::string type_name(binding::Module module) override;
+  std::vector<Child> children(binding::Module module) override;
+  std::vector<void*> parameters(binding::Module module) override;
+  std::shared_ptr<const void> remember(binding::Module module) override;
+  bool is_same(binding::Module module, const void* remembered) override;
+  bool is_replica(binding::Module module) override;
+  bool is_generated(binding::Module module) override;
+  bool is_folded(binding::Module module, const Child& child) override;
+  std::optional<std::string> name_model(binding::Module module) override;
+  std::vector<std::string> notes() override;
+
+ private:
+  PyObject* const name_model_;
+  const bool fold_wrappers_;
+  std::set<std::string> compiled_;  // types of modules that torch.compile has taken over
+};
+
+}  // namespace layertrace::python

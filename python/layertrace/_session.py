@@ -1,0 +1,342 @@
+"""Recording a model: profile(), scope(), schedule(), load()."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from layertrace import _core
+from layertrace._core import Profile, Schedule
+from layertrace._errors import Error, LayertraceWarning
+from layertrace._steps import StepFinder
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Models = torch.nn.Module | Mapping[str, torch.nn.Module]
+Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
+
+DEFAULT_MEMORY_CAP = 64 << 20
+
+
+class _ModuleCalls:
+    """Puts the descriptor that sees module calls onto nn.Module, and takes it off again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+
+    def install(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                # By type's own way: nn.Module must not take it for a value of its own.
+                type.__setattr__(torch.nn.Module, "_compiled_call_impl", _core.module_calls())
+
+    def remove(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                type.__setattr__(torch.nn.Module, "_compiled_call_impl", None)
+
+
+_module_calls = _ModuleCalls()
+
+
+def _named(models: Models | None) -> list[tuple[str, torch.nn.Module]]:
+    if models is None:
+        return []
+    if isinstance(models, torch.nn.Module):
+        return [("", models)]
+    if isinstance(models, Mapping):
+        named = list(models.items())
+        if named and all(
+            isinstance(name, str) and isinstance(model, torch.nn.Module) for name, model in named
+        ):
+            return named
+    raise TypeError(
+        "profile() takes an nn.Module, or a dict of names and nn.Modules such as "
+        f'{{"generator": g, "discriminator": d}}; this is a {type(models).__name__}'
+    )
+
+
+def _optimizers(optimizer: Optimizers | None) -> list[torch.optim.Optimizer]:
+    if optimizer is None:
+        return []
+    several = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+    for one in several:
+        if not isinstance(one, torch.optim.Optimizer):
+            raise TypeError(
+                "optimizer takes a torch.optim.Optimizer or several; this is a "
+                f"{type(one).__name__}. Without one, call session.step() at the end of each step"
+            )
+    return several
+
+
+def schedule(*, skip: int = 0, warmup: int = 0, record: int = 0, repeat: int = 1) -> Schedule:
+    """Which steps are recorded.
+
+    `skip` steps idle, then `warmup` steps with everything running but nothing kept, then `record`
+    steps; the whole `repeat` times (0: until the end). With `record=0` every step is recorded from
+    there on. While idle a module call costs a few nanoseconds.
+
+    >>> layertrace.schedule(skip=5, warmup=2, record=5).record
+    5
+    """
+    for name, value in (("skip", skip), ("warmup", warmup), ("record", record), ("repeat", repeat)):
+        if value < 0:
+            raise ValueError(f"schedule(): {name} is {value}; it is a number of steps, 0 or more")
+    return Schedule(skip, warmup, record, repeat)
+
+
+class Session:
+    """One recording of a model: what `profile()` gives.
+
+    It records from the beginning of its `with` block to the end, or from `start()` to `stop()`.
+    There is at most one in a process at a time.
+    """
+
+    def __init__(
+        self,
+        models: Models | None,
+        output: str | os.PathLike[str] | None,
+        schedule: Schedule | None,
+        optimizer: Optimizers | None,
+        ops: bool,
+        fold_wrappers: bool,
+        memory_cap_bytes: int,
+        name_model: Callable[[torch.nn.Module], str | None] | None = None,
+    ) -> None:
+        self._models = _named(models)
+        self._output = "" if output is None else os.fspath(output)
+        self._schedule = schedule if schedule is not None else Schedule()
+        self._optimizers = _optimizers(optimizer)
+        self._ops = ops
+        self._fold_wrappers = fold_wrappers
+        self._memory_cap_bytes = memory_cap_bytes
+        self._name_model = name_model
+        self._core: _core.Session | None = None
+        self._steps = StepFinder(self.step)
+        self._active = False
+
+    def start(self) -> Session:
+        """Begins to record; `with` does it for you."""
+        if self._core is not None:
+            raise Error(
+                "cannot start the session",
+                "it was started before",
+                "Call profile() again for another recording",
+            )
+        self._core = _core.start(
+            self._models,
+            self._output,
+            self._schedule,
+            self._ops,
+            self._memory_cap_bytes,
+            self._name_model,
+            self._fold_wrappers,
+        )
+        self._active = True
+        _module_calls.install()
+        self._steps.watch(self._optimizers)
+        return self
+
+    def step(self) -> None:
+        """Marks the end of a training step."""
+        if self._core is not None:
+            self._core.step()
+
+    def stop(self) -> Profile:
+        """Ends the recording and gives the result. The trace gets its name here.
+
+        Raises `layertrace.Error` if the trace cannot be written; the result is still in `profile`,
+        and `save()` can be tried elsewhere.
+        """
+        core = self._started("stop the session")
+        self._leave()
+        return core.stop()
+
+    @property
+    def profile(self) -> Profile:
+        """The result. While the session records: of the steps that have ended so far."""
+        return self._started("give a profile").profile()
+
+    @property
+    def recording(self) -> bool:
+        """Whether the step that runs is recorded."""
+        return self._core is not None and self._core.recording
+
+    def tree(self, **options: Any) -> str:
+        """The layer tree as text. Takes the options of `Profile.tree`."""
+        return self.profile.tree(**options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the trace of a stopped session to another place."""
+        self._started(f"save the trace to {os.fspath(path)}").save(os.fspath(path))
+
+    def __enter__(self) -> Session:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._active:
+            return  # stopped in its block
+        # The training is done, or has raised an error of its own: neither must be lost for a trace.
+        try:
+            self.stop()
+        except Error as failed:
+            warnings.warn(str(failed), LayertraceWarning, stacklevel=2)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """As a decorator: each call of the function is a session of its own.
+
+        The last one is the function's attribute `session`.
+        """
+
+        @functools.wraps(function)
+        def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
+            session = self._fresh()
+            recorded.session = session  # type: ignore[attr-defined]
+            with session:
+                return function(*args, **kwargs)
+
+        recorded.session = None  # type: ignore[attr-defined]
+        return recorded
+
+    def __repr__(self) -> str:
+        if self._core is None:
+            return "<layertrace.Session: not started>"
+        if self._active:
+            return "<layertrace.Session: active>"
+        return f"<layertrace.Session: stopped, {self.profile!r}>"
+
+    def _repr_html_(self) -> str | None:
+        return None if self._core is None else self.profile._repr_html_()
+
+    def _fresh(self) -> Session:
+        fresh = Session(
+            None,
+            self._output or None,
+            self._schedule,
+            self._optimizers,
+            self._ops,
+            self._fold_wrappers,
+            self._memory_cap_bytes,
+            self._name_model,
+        )
+        fresh._models = self._models
+        return fresh
+
+    def _leave(self) -> None:
+        if self._active:
+            self._active = False
+            self._steps.stop()
+            _module_calls.remove()
+
+    def _started(self, tried: str) -> _core.Session:
+        if self._core is None:
+            raise Error(
+                f"cannot {tried}",
+                "it has not been started",
+                "Use it in a with block, or call start()",
+            )
+        return self._core
+
+    def __del__(self) -> None:
+        self._leave()
+
+
+def profile(
+    model: Models | None = None,
+    output: str | os.PathLike[str] | None = None,
+    schedule: Schedule | None = None,
+    optimizer: Optimizers | None = None,
+    ops: bool = True,
+    *,
+    fold_wrappers: bool = False,
+    memory_cap_bytes: int = DEFAULT_MEMORY_CAP,
+) -> Session:
+    """Records a model: as a context manager, or as a decorator of a function that trains.
+
+    model: the nn.Module, or several by name: `{"generator": g, "discriminator": d}`. Each one's
+        paths begin with its name.
+    output: where the trace goes; it grows as `<output>.part` and gets its name at the end. Without
+        it, `session.save()` gives the trace a name.
+    schedule: which steps are recorded, from `schedule()`; all of them by default.
+    optimizer: ends a training step each time it steps; of several, the last one. Without it, call
+        `session.step()`.
+    ops: record PyTorch's operators, too. Without them: layers and autograd nodes only, which is the
+        cheapest mode.
+    fold_wrappers: leave the `module.` of DataParallel and DistributedDataParallel, the
+        `_fsdp_wrapped_module.` of FSDP and the `_orig_mod.` of torch.compile out of the paths.
+    memory_cap_bytes: the most memory that recording may take. When the writer falls behind, records
+        are dropped and counted; the program never waits.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    >>> with layertrace.profile(model) as session:
+    ...     for _ in range(3):
+    ...         model(torch.randn(2, 4)).sum().backward()
+    ...         session.step()
+    >>> session.profile.find("0").calls
+    1.0
+    >>> [layer.path for layer in session.profile.layers]
+    ['', '0', '1']
+    """
+    return Session(model, output, schedule, optimizer, ops, fold_wrappers, memory_cap_bytes)
+
+
+class scope:
+    """A region of one's own: `with layertrace.scope("augment"): …`, or as a decorator.
+
+    Outside any module the names of phases ("data", "loss", "optimizer", "communication") put what
+    runs inside into that phase.
+
+    >>> with layertrace.scope("loss"):
+    ...     _ = torch.ones(3).sum()
+    """
+
+    __slots__ = ("_name", "_places")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._places: list[int] = []
+
+    def __enter__(self) -> scope:
+        self._places.append(_core.enter_region(self._name))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _core.leave_region(self._places.pop(), kind is not None)
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        name = self._name
+
+        @functools.wraps(function)
+        def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+            with scope(name):
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def load(path: str | os.PathLike[str]) -> Profile:
+    """Reads a saved run back: the same profile that the session gave.
+
+    A file that was cut off (the program was killed) gives what it holds, with `health.cut` set.
+    """
+    return _core.load(os.fspath(path))

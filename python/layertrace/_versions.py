@@ -1,0 +1,34 @@
+"""Is this the torch that layertrace was built against? Its C++ interface differs from one to the next."""
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+
+
+def built_against() -> str | None:
+    """The version of torch that the extension module was built against; None where unknown."""
+    file = Path(__file__).parent / "torch_version.txt"
+    return file.read_text().strip() if file.exists() else None
+
+
+def series(version: str) -> tuple[str, ...]:
+    """What must agree: 2.15 of 2.15.0+cu132."""
+    return tuple(version.split("+")[0].split(".")[:2])
+
+
+def check() -> None:
+    """Raises ImportError unless the environment's torch fits."""
+    rebuild = "pip install --force-reinstall --no-deps --no-cache-dir <layertrace's folder>"
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(
+            "layertrace needs torch, which this environment does not have. Install torch, and then "
+            f"build layertrace against it: {rebuild}"
+        )
+    built = built_against()
+    found = importlib.metadata.version("torch")
+    if built is not None and series(built) != series(found):
+        raise ImportError(
+            f"layertrace was built against torch {built}, and this environment has torch {found}. "
+            f"Build it again: {rebuild}"
+        )
+    import torch  # noqa: F401  (loads the libraries that the extension module refers to)

@@ -1,0 +1,47 @@
+#include <layertrace/binding.h>
+
+#include "capture/recorder.h"
+#include "torch/module_registry.h"
+#include "torch/scopes.h"
+#include "torch/sequence.h"
+#include "torch/session_starter.h"
+
+namespace layertrace::binding {
+
+ModuleSource::~ModuleSource() = default;
+
+Result<Session> start(std::shared_ptr<ModuleSource> source, const Models& models, Options options) {
+  return SessionStarter::start(std::move(source), models, std::move(options));
+}
+
+std::uint32_t current_layer() noexcept {
+  const ThreadState* thread = recorder::this_thread();
+  return thread != nullptr ? index(thread->current_layer()) : kNoLayer;
+}
+
+Found find(Module module) noexcept {
+  ThreadState* thread = recorder::this_thread();
+  if (thread == nullptr) return {};
+  try {
+    if (const auto registry = ModuleRegistry::active()) {
+      const auto found = registry->find(module, thread->current_layer(), thread->current_module());
+      return {index(found.layer), found.folded};
+    }
+  } catch (...) {  // what the source could not tell, or no memory for the entry
+  }
+  thread->shared().count_lost(2);
+  return {};
+}
+
+detail::Entry enter(std::uint32_t layer, Module module) noexcept {
+  ThreadState* thread = recorder::this_thread();
+  if (thread == nullptr || layer == kNoLayer) return {};
+  return entry_at(thread->enter_scope(LayerId{layer}, module, next_sequence()));
+}
+
+void leave(detail::Entry entry, bool thrown) noexcept {
+  if (ThreadState* thread = recorder::last_state())
+    thread->leave(place_of(entry), next_sequence(), thrown);
+}
+
+}  // namespace layertrace::binding
