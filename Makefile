@@ -11,9 +11,10 @@ help:  ## this list
 setup:  ## install what the build needs: torch and the Perfetto SDK into this folder, packages by apt
 	@scripts/setup
 
-build: setup  ## build the library, the command (build/bin/layertrace) and the simulated GPU
+build: setup  ## build the library, the Python package (into .venv), the command (build/bin/layertrace) and the simulated GPU
 	$(configure)
-	@cmake --build build --target layertrace layertrace_command simgpu
+	@cmake --build build --target layertrace layertrace_command simgpu $(if $(LAYERTRACE_PYTHON),,layertrace_python)
+	@scripts/link-package
 
 demo: setup  ## train a small residual CNN, print its layer tree and write demo.pftrace
 	$(configure)
@@ -40,4 +41,4 @@ lint:  ## check format, clang-tidy and ruff
 	@scripts/lint
 
 clean:  ## delete what was built; what setup installed stays (.venv, .deps)
-	@rm -rf build build-dev build-asan build-tsan
+	@rm -rf build build-dev build-asan build-tsan build-lint build-pip

@@ -19,6 +19,7 @@
 #include <layertrace/trace.h>
 
 #include "info.h"
+#include "run.h"
 #include "simgpu.h"
 #include "view.h"
 
@@ -132,6 +133,42 @@ void add_info(CLI::App& app, int& exit_code) {
   });
 }
 
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Records a program that was not changed: Python, or C++ with LibTorch");
+  command->footer(
+      "Models are found as the outermost modules that are called, steps by the optimizers' (in a\n"
+      "program without gradients, each call of a model is one). Of a longer job only a window is\n"
+      "recorded, steps 7 to 11 unless told otherwise; then the trace is complete, and the job "
+      "goes\n"
+      "on as if nothing were there. At its end the layer tree goes to stderr. Of several ranks "
+      "each\n"
+      "writes its own trace.\n\n"
+      "Examples:\n"
+      "  layertrace run -- python train.py --epochs 3\n"
+      "  layertrace run --steps 100:110 -o run.pftrace -- torchrun --nproc-per-node 2 train.py\n"
+      "  layertrace run -- ./my_libtorch_trainer\n"
+      "  layertrace simgpu -- layertrace run -- python train.py");
+  command->add_option("--steps", options->steps, "Which steps: 5:10 are 5 to 9; 5: all from 5 on");
+  command->add_option("-o,--output", options->output, "The trace; PROGRAM.pftrace unless given");
+  command->add_flag_callback(
+      "--no-ops", [options] { options->ops = false; },
+      "Layers and autograd nodes only, without operators: the cheapest");
+  command->add_flag(
+      "--fold-wrappers", options->fold_wrappers,
+      "Leave the names of DDP's, FSDP's and torch.compile's wrappers out of the paths");
+  command->add_option("program", options->program, "The program and its arguments");
+  command->callback([options, &exit_code] {
+    if (options->program.empty()) {
+      exit_code = fail({"cannot record a program", "none was given",
+                        "Name it behind `--`: layertrace run -- python train.py"});
+    } else {
+      exit_code = run_program(*options);
+    }
+  });
+}
+
 void add_simgpu(CLI::App& app, int& exit_code) {
   struct Arguments {
     SimgpuOptions options;
@@ -225,12 +262,14 @@ int run(int argc, char** argv) {
                "layertrace"};
   app.footer(
       "Examples:\n"
+      "  layertrace run -- python train.py\n"
       "  layertrace tree run.pftrace --depth 2\n"
       "  layertrace layers run.pftrace --format json > run.json\n"
       "  layertrace view run.pftrace\n\n"
       "`layertrace COMMAND --help` tells more of each.");
   app.require_subcommand(1);
   int exit_code = 0;
+  add_run(app, exit_code);
   add_tree(app, exit_code);
   add_layers(app, exit_code);
   add_info(app, exit_code);

@@ -64,6 +64,12 @@ struct Options {
   // Record the dispatcher's operators. Without them: layers and autograd nodes only, the cheapest
   // mode.
   bool ops = true;
+  // Where a module of one's own has no ModuleScope, what it does between two of its layers is seen
+  // outside any scope. With this it is given to the lowest module that holds both, and counted in
+  // Health::inferred.
+  bool infer = false;
+  // What the run is called in reports; the program's name unless given.
+  std::string program = {};
   // The most memory that recording may take. When the writer falls behind, records are dropped and
   // counted; the program never waits.
   std::size_t memory_cap_bytes = std::size_t{64} << 20;

@@ -106,7 +106,9 @@ struct Health {
   std::uint64_t activities = 0;  // in all recorded steps
   std::uint64_t activity_ns = 0;
   std::vector<Unattributed> unattributed;  // activities
-  std::uint64_t nodes = 0;                 // autograd nodes that ran
+  std::uint64_t inferred = 0;  // activities whose layer was inferred from what ran around them
+  std::uint64_t inferred_ns = 0;
+  std::uint64_t nodes = 0;  // autograd nodes that ran
   std::vector<Unattributed> unattributed_nodes;
   std::uint64_t emitted = 0;     // records that hooks tried to write
   std::uint64_t recorded = 0;    // records that were kept

@@ -89,11 +89,14 @@ class PythonSession {
 std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb::object>>& models,
                                      const std::string& output, const Schedule& schedule, bool ops,
                                      std::size_t memory_cap_bytes, const nb::object& name_model,
-                                     bool fold_wrappers) {
+                                     bool fold_wrappers, const std::string& program) {
   binding::Models roots;
   for (const auto& [name, module] : models) roots.emplace_back(name, module.ptr());
-  Options options{
-      .output = output, .schedule = schedule, .ops = ops, .memory_cap_bytes = memory_cap_bytes};
+  Options options{.output = output,
+                  .schedule = schedule,
+                  .ops = ops,
+                  .program = program,
+                  .memory_cap_bytes = memory_cap_bytes};
   begin_module_calls();
   auto session = binding::start(std::make_shared<PythonModules>(name_model.ptr(), fold_wrappers),
                                 roots, options);
@@ -178,6 +181,8 @@ void bind_profile(nb::module_& m) {
       .def_ro("activities", &Health::activities)
       .def_ro("activity_ns", &Health::activity_ns)
       .def_ro("unattributed", &Health::unattributed)
+      .def_ro("inferred", &Health::inferred)
+      .def_ro("inferred_ns", &Health::inferred_ns)
       .def_ro("nodes", &Health::nodes)
       .def_ro("unattributed_nodes", &Health::unattributed_nodes)
       .def_ro("emitted", &Health::emitted)
@@ -270,9 +275,19 @@ NB_MODULE(_core, m) {
       .def_prop_ro("recording", &PythonSession::recording);
 
   m.def("start", &start, nb::arg("models"), nb::arg("output"), nb::arg("schedule"), nb::arg("ops"),
-        nb::arg("memory_cap_bytes"), nb::arg("name_model").none(), nb::arg("fold_wrappers"));
+        nb::arg("memory_cap_bytes"), nb::arg("name_model").none(), nb::arg("fold_wrappers"),
+        nb::arg("program"));
   m.def("module_calls", [] { return nb::borrow(module_calls_descriptor()); });
   m.def("recording", &binding::recording);
+  m.def(
+      "watch_calls",
+      [](const nb::object& watcher) {
+        watch_module_calls(watcher.is_none() ? nullptr : watcher.ptr());
+      },
+      nb::arg("watcher").none());
+  m.def("terminal_tree", [](const Profile& profile, int file_descriptor) {
+    return tree(profile, for_terminal(file_descriptor));
+  });
 
   // A region: its place on the thread's stack, 0 where nothing is recorded.
   m.def("enter_region", [](std::string_view name) -> std::uint64_t {

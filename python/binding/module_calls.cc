@@ -121,8 +121,46 @@ PyObject* go_on(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
   return call_impl(bound.module, args, kwargs);
 }
 
+// ---- watching ----
+
+PyObject* watcher = nullptr;
+thread_local int watched_depth = 0;
+
+// What a watcher raises is its own affair.
+void tell_watcher(PyObject* module, bool entering) {
+  PyObject* function = Py_XNewRef(watcher);
+  if (function == nullptr) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* result =
+      PyObject_CallFunctionObjArgs(function, module, entering ? Py_True : Py_False, nullptr);
+  if (result == nullptr) PyErr_WriteUnraisable(function);
+  Py_XDECREF(result);
+  Py_DECREF(function);
+  PyErr_Restore(type, value, traceback);
+}
+
+PyObject* call_in_scope(const BoundCall& bound, PyObject* args, PyObject* kwargs);
+
+PyObject* call_watched(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
+  if (watched_depth == 0) tell_watcher(bound.module, true);
+  ++watched_depth;
+  PyObject* result = call_in_scope(bound, args, kwargs);
+  if (--watched_depth == 0) tell_watcher(bound.module, false);
+  return result;
+}
+
+// ---- calling ----
+
 PyObject* call_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   const auto& bound = *reinterpret_cast<BoundCall*>(self);
+  if (watcher != nullptr) [[unlikely]]
+    return call_watched(bound, args, kwargs);
+  return call_in_scope(bound, args, kwargs);
+}
+
+PyObject* call_in_scope(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
+  if (!binding::recording()) return go_on(bound, args, kwargs);
   const binding::Found found = find(bound.module);
   if (found.folded) return go_on(bound, args, kwargs);
   const auto entry = binding::enter(found.layer, bound.module);
@@ -152,7 +190,8 @@ PyObject* descriptor_get(PyObject* /*self*/, PyObject* module, PyObject* /*type*
   if (module == nullptr) Py_RETURN_NONE;
   PyObject* compiled = own_compiled(module);
   if (compiled == nullptr && PyErr_Occurred() != nullptr) return nullptr;
-  if (!binding::recording()) return Py_NewRef(compiled != nullptr ? compiled : Py_None);
+  if (!binding::recording() && watcher == nullptr)
+    return Py_NewRef(compiled != nullptr ? compiled : Py_None);
   BoundCall* bound = nullptr;
   if (spare_call_count != 0) {
     bound = spare_calls[--spare_call_count];
@@ -204,6 +243,11 @@ bool prepare_module_calls() {
 }
 
 PyObject* module_calls_descriptor() { return descriptor; }
+
+void watch_module_calls(PyObject* function) {
+  PyObject* before = std::exchange(watcher, Py_XNewRef(function));
+  Py_XDECREF(before);
+}
 
 void begin_module_calls() { ++session; }
 

@@ -18,6 +18,10 @@ bool prepare_module_calls();
 // The descriptor: one for the process, borrowed.
 PyObject* module_calls_descriptor();
 
+// Calls `watcher(module, entering)` where an outermost module call begins and where it ends,
+// recorded or not; nullptr for none.
+void watch_module_calls(PyObject* watcher);
+
 // Layers of earlier sessions are forgotten.
 void begin_module_calls();
 

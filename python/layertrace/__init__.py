@@ -13,24 +13,28 @@ run.pftrace`), and `layertrace.load` reads it back. Programs that are not to be 
 `layertrace run -- python train.py`.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from layertrace import _versions
 
 _versions.check()
 
-from layertrace._core import (  # noqa: E402
-    Health,
-    Layer,
-    PhaseStats,
-    Profile,
-    RunInfo,
-    Schedule,
-    Stat,
-    Step,
-    Unattributed,
-)
-from layertrace._core import version as __version__  # noqa: E402
-from layertrace._errors import Error, LayertraceWarning  # noqa: E402
-from layertrace._session import Session, load, profile, schedule, scope  # noqa: E402
+if TYPE_CHECKING:
+    from layertrace._core import (
+        Health,
+        Layer,
+        PhaseStats,
+        Profile,
+        RunInfo,
+        Schedule,
+        Stat,
+        Step,
+        Unattributed,
+    )
+    from layertrace._core import version as __version__
+    from layertrace._errors import Error, LayertraceWarning
+    from layertrace._session import Session, load, profile, schedule, scope
 
 __all__ = [
     "Error",
@@ -51,3 +55,26 @@ __all__ = [
     "schedule",
     "scope",
 ]
+
+_SESSION = {"Session", "load", "profile", "schedule", "scope"}
+_ERRORS = {"Error", "LayertraceWarning"}
+
+
+def __getattr__(name: str) -> Any:
+    # Not before they are asked for: torch takes seconds to import, and the command has no need of it.
+    if name not in __all__:
+        raise AttributeError(f"module 'layertrace' has no attribute {name!r}")
+    if name in _ERRORS:
+        value = getattr(importlib.import_module("layertrace._errors"), name)
+    elif name in _SESSION:
+        value = getattr(importlib.import_module("layertrace._session"), name)
+    else:
+        importlib.import_module("torch")  # loads the libraries that the extension refers to
+        core = importlib.import_module("layertrace._core")
+        value = core.version if name == "__version__" else getattr(core, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

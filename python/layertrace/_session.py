@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +47,7 @@ class _ModuleCalls:
                 type.__setattr__(torch.nn.Module, "_compiled_call_impl", None)
 
 
-_module_calls = _ModuleCalls()
+module_calls = _ModuleCalls()
 
 
 def _named(models: Models | None) -> list[tuple[str, torch.nn.Module]]:
@@ -141,9 +142,10 @@ class Session:
             self._memory_cap_bytes,
             self._name_model,
             self._fold_wrappers,
+            os.path.basename(sys.argv[0]) if sys.argv else "",
         )
         self._active = True
-        _module_calls.install()
+        module_calls.install()
         self._steps.watch(self._optimizers)
         return self
 
@@ -166,6 +168,11 @@ class Session:
     def profile(self) -> Profile:
         """The result. While the session records: of the steps that have ended so far."""
         return self._started("give a profile").profile()
+
+    @property
+    def output(self) -> str | None:
+        """Where the trace goes."""
+        return self._output or None
 
     @property
     def recording(self) -> bool:
@@ -241,7 +248,7 @@ class Session:
         if self._active:
             self._active = False
             self._steps.stop()
-            _module_calls.remove()
+            module_calls.remove()
 
     def _started(self, tried: str) -> _core.Session:
         if self._core is None:

@@ -1,4 +1,4 @@
-"""Is this the torch that layertrace was built against? Its C++ interface differs from one to the next."""
+"""Is this the torch that layertrace was built against? The next has another C++ interface."""
 
 import importlib.metadata
 import importlib.util
@@ -31,4 +31,3 @@ def check() -> None:
             f"layertrace was built against torch {built}, and this environment has torch {found}. "
             f"Build it again: {rebuild}"
         )
-    import torch  # noqa: F401  (loads the libraries that the extension module refers to)

@@ -61,6 +61,10 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   ++cell.activities;
   cell.activity_ns += self_ns;
   cell.busy.add({span.start_ns, end_ns});
+  if (span.cause == Cause::kInferred) {
+    ++inferred_;
+    inferred_ns_ += self_ns;
+  }
   sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, self_ns);
 }
 
@@ -405,7 +409,11 @@ void Fold::note_modules_not_entered(const Profile& profile) {
     if (layer.parent < 0 && !some_is_nobodys) continue;
     std::string note = layer.parent < 0 ? layer.name : layer.path + " (" + layer.type + ")";
     note += " itself was never entered, only layers of it: what it does between them is ";
-    note += layer.parent < 0 ? "nobody's" : "that of the module around it";
+    if (inferred_ != 0) {
+      note += "inferred, and after the last of them nobody's";
+    } else {
+      note += layer.parent < 0 ? "nobody's" : "that of the module around it";
+    }
     note += ". Put layertrace::ModuleScope scope(this); into its forward";
     notes_.push_back(std::move(note));
   }
@@ -421,6 +429,8 @@ void Fold::fill_health(Health& health) const {
     health.attributed_share =
         1.0 - static_cast<double>(missing_ns) / static_cast<double>(activities_.total_ns);
   }
+  health.inferred = inferred_;
+  health.inferred_ns = inferred_ns_;
   health.nodes = nodes_.total;
   health.unattributed_nodes = causes(nodes_);
   health.cut_scopes = cut_scopes_;

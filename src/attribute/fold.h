@@ -117,6 +117,8 @@ class Fold final : public SpanSink {
   std::array<PhaseSeries, kPhaseCount> outside_;
   Ledger activities_;
   Ledger nodes_;
+  std::uint64_t inferred_ = 0;
+  std::uint64_t inferred_ns_ = 0;
   std::uint64_t cut_scopes_ = 0;
   std::uint64_t thrown_scopes_ = 0;
   std::vector<std::string> notes_;

@@ -30,6 +30,7 @@ class Intervals {
     LayerId layer = kNoLayer;  // of a scope
     bool is_node = false;
     bool accumulates = false;
+    bool inferred = false;  // no call: what was made between two calls
   };
 
   enum class Found : std::uint8_t { kYes, kOutside, kBefore, kForgotten };

@@ -48,6 +48,10 @@ std::string_view cause_text(Cause cause) noexcept {
       return "gradient of a tensor that no registered module owns";
     case Cause::kBetweenNodes:
       return "the autograd engine's own, between nodes";
+    case Cause::kAfterLayers:
+      return "after the last layer of a module without a scope: its own, or the loss";
+    case Cause::kInferred:
+      return "between two layers of it (inferred)";
   }
   return "";
 }

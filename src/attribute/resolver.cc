@@ -1,6 +1,7 @@
 #include "attribute/resolver.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace layertrace {
 namespace {
@@ -16,8 +17,12 @@ bool has_own_phase(Phase phase) noexcept {
 }  // namespace
 
 Resolver::Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale,
-                   std::size_t max_intervals)
-    : dictionary_(dictionary), sink_(sink), scale_(scale), max_intervals_(max_intervals) {}
+                   std::size_t max_intervals, bool infers)
+    : dictionary_(dictionary),
+      sink_(sink),
+      scale_(scale),
+      max_intervals_(max_intervals),
+      infers_(infers) {}
 
 void Resolver::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) {
   lanes_.emplace_back(max_intervals_ / lanes_provided_for_);
@@ -65,6 +70,7 @@ void Resolver::index(Lane lane, std::span<const Record> records) {
       state.indexed_window = record.window;
     }
     if (tells_sequence) state.intervals.start(record.sequence);
+    if (infers_) index_inferred(state, record);
     switch (record.kind) {
       case RecordKind::kScopeBegin:
         state.intervals.open({.begin = record.sequence,
@@ -95,48 +101,131 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
       abandon(lane, state, paused_ns_);
       state.resolved_window = record.window;
     }
-    // The lane's clock never runs backwards, whatever the processors' counters say.
-    state.now_ns = std::max(state.now_ns, scale_.to_ns(record.ticks));
-    switch (record.kind) {
-      case RecordKind::kOpBegin:
-        on_op_begin(lane, state, record);
-        break;
-      case RecordKind::kOpEnd:
-        on_op_end(lane, state);
-        break;
-      case RecordKind::kScopeBegin:
-        on_scope_begin(lane, state, record);
-        break;
-      case RecordKind::kScopeEnd:
-        on_scope_end(lane, state, record);
-        break;
-      case RecordKind::kNodeBegin:
-        on_node_begin(lane, state, record);
-        break;
-      case RecordKind::kNodeEnd:
-        on_frame_end(lane, state, record, SpanKind::kNode);
-        state.last_node_end_ns = state.now_ns;
-        break;
-      case RecordKind::kRegionBegin:
-        on_region_begin(lane, state, record);
-        break;
-      case RecordKind::kRegionEnd:
-        on_frame_end(lane, state, record, SpanKind::kRegion);
-        break;
-      case RecordKind::kStep:
-        settle(lane, state);
-        end_loss(lane, state);
-        if (recording_) sink_.step(lane, state.now_ns, record.value);
-        break;
-      case RecordKind::kWindow:
-        on_window(lane, state, record);
-        break;
-      case RecordKind::kGap:
-        settle(lane, state);
-        if (recording_) sink_.gap(lane, state.now_ns, record.value);
-        break;
-    }
+    if (infers_ && hold_back(lane, state, record)) continue;
+    resolve_one(lane, state, record);
   }
+}
+
+void Resolver::resolve_one(Lane lane, LaneState& state, const Record& record) {
+  // The lane's clock never runs backwards, whatever the processors' counters say.
+  state.now_ns = std::max(state.now_ns, scale_.to_ns(record.ticks));
+  switch (record.kind) {
+    case RecordKind::kOpBegin:
+      on_op_begin(lane, state, record);
+      break;
+    case RecordKind::kOpEnd:
+      on_op_end(lane, state);
+      break;
+    case RecordKind::kScopeBegin:
+      on_scope_begin(lane, state, record);
+      break;
+    case RecordKind::kScopeEnd:
+      on_scope_end(lane, state, record);
+      break;
+    case RecordKind::kNodeBegin:
+      on_node_begin(lane, state, record);
+      break;
+    case RecordKind::kNodeEnd:
+      on_frame_end(lane, state, record, SpanKind::kNode);
+      state.last_node_end_ns = state.now_ns;
+      break;
+    case RecordKind::kRegionBegin:
+      on_region_begin(lane, state, record);
+      break;
+    case RecordKind::kRegionEnd:
+      on_frame_end(lane, state, record, SpanKind::kRegion);
+      break;
+    case RecordKind::kStep:
+      settle(lane, state);
+      end_loss(lane, state);
+      if (recording_) sink_.step(lane, state.now_ns, record.value);
+      break;
+    case RecordKind::kWindow:
+      on_window(lane, state, record);
+      break;
+    case RecordKind::kGap:
+      settle(lane, state);
+      if (recording_) sink_.gap(lane, state.now_ns, record.value);
+      break;
+  }
+}
+
+// ---- Inference ----
+
+// Where a module has no scope of its own, what it does between its layers is seen outside any.
+// Whose it is shows when the next layer begins; until then it waits.
+bool Resolver::hold_back(Lane lane, LaneState& state, const Record& record) {
+  constexpr std::size_t kMostHeld = 4096;
+  if (state.last_layer == kNoLayer) return false;
+  const bool is_op = record.kind == RecordKind::kOpBegin || record.kind == RecordKind::kOpEnd;
+  if (is_op && state.held.size() < kMostHeld) {
+    state.held.push_back(record);
+    return true;
+  }
+  const LayerId last = std::exchange(state.last_layer, kNoLayer);
+  const LayerId owner =
+      record.kind == RecordKind::kScopeBegin ? common_parent(last, LayerId{record.id}) : kNoLayer;
+  release_held(lane, state,
+               owner != kNoLayer ? Context{owner, Phase::kForward, Cause::kInferred}
+                                 : Context{kNoLayer, Phase::kOther, Cause::kAfterLayers});
+  return false;
+}
+
+void Resolver::release_held(Lane lane, LaneState& state, Context context) {
+  if (state.held.empty()) return;
+  const std::vector<Record> held = std::exchange(state.held, {});
+  state.inferred = context;
+  for (const Record& record : held) resolve_one(lane, state, record);
+  settle_ops(lane, state);
+  state.inferred.reset();
+}
+
+// The same for the nodes that are made there: their numbers lie between those of the two calls.
+void Resolver::index_inferred(LaneState& state, const Record& record) {
+  switch (record.kind) {
+    case RecordKind::kScopeBegin: {
+      const LayerId layer{record.id};
+      if (state.indexed_depth++ != 0) break;
+      state.indexed_layer = layer;
+      const LayerId last = std::exchange(state.indexed_last_layer, kNoLayer);
+      const LayerId owner = last != kNoLayer ? common_parent(last, layer) : kNoLayer;
+      if (owner == kNoLayer) break;
+      state.intervals.open({.begin = state.indexed_last_end, .layer = owner, .inferred = true});
+      state.intervals.close(record.sequence);
+      break;
+    }
+    case RecordKind::kScopeEnd:
+      if (state.indexed_depth == 0 || --state.indexed_depth != 0) break;
+      state.indexed_last_layer = state.indexed_layer;
+      state.indexed_last_end = record.sequence;
+      break;
+    case RecordKind::kNodeBegin:
+    case RecordKind::kRegionBegin:
+      ++state.indexed_depth;
+      state.indexed_layer = state.indexed_last_layer = kNoLayer;
+      break;
+    case RecordKind::kNodeEnd:
+    case RecordKind::kRegionEnd:
+      if (state.indexed_depth != 0) --state.indexed_depth;
+      break;
+    case RecordKind::kStep:
+    case RecordKind::kWindow:
+      state.indexed_last_layer = kNoLayer;
+      break;
+    default:
+      break;
+  }
+}
+
+// The lowest layer that holds both; kNoLayer if they are of different models, or of none.
+LayerId Resolver::common_parent(LayerId first, LayerId second) const {
+  const auto parent = [this](LayerId layer) {
+    const LayerDef& def = dictionary_.layers[layertrace::index(layer)];
+    return def.registered ? def.parent : kNoLayer;
+  };
+  LayerId common = parent(first);
+  while (common != kNoLayer && !is_ancestor(common, parent(second))) common = parent(common);
+  return common;
 }
 
 void Resolver::on_window(Lane lane, LaneState& state, const Record& record) {
@@ -154,6 +243,7 @@ void Resolver::finish(std::uint64_t now_ticks) {
 
 // Closes what is open, as cut: its own ends will not come.
 void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t at_ns) {
+  release_held(lane, state, {kNoLayer, Phase::kOther, Cause::kAfterLayers});
   state.now_ns = std::max(state.now_ns, at_ns);
   settle_ops(lane, state);
   for (; !state.ops.empty(); state.ops.pop_back()) {
@@ -218,6 +308,7 @@ Resolver::Context Resolver::settle(Lane lane, LaneState& state) {
 
 Resolver::Context Resolver::current(const LaneState& state) {
   Context context{kNoLayer, Phase::kOther, Cause::kThreadNoScope};
+  if (state.inferred) return *state.inferred;
   if (!state.frames.empty()) context = state.frames.back().context;
   // The region around it may have begun before the thread's first module.
   if (context.cause == Cause::kThreadNoScope && state.entered_module)
@@ -285,8 +376,12 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
                                     [](const Frame& f) { return f.kind == SpanKind::kScope; });
   const bool made_nodes = record.sequence > frame.first_sequence;
   if (frame.context.phase == Phase::kForward && !in_scope && made_nodes &&
-      (record.flags & kThrown) == 0 && ends_model(frame.context.layer))
+      (record.flags & kThrown) == 0 && ends_model(frame.context.layer)) {
     begin_loss(lane, state);
+  } else if (infers_ && state.frames.empty() && frame.context.phase == Phase::kForward &&
+             dictionary_.layers[layertrace::index(frame.context.layer)].registered) {
+    state.last_layer = frame.context.layer;
+  }
 }
 
 // Is its model's forward over when this layer's is? So it is with the model itself; and with the

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -26,9 +27,10 @@ namespace layertrace {
 class Resolver final : public RecordConsumer {
  public:
   // The dictionary must hold, at each call, the definitions of all ids in the records.
-  // `max_intervals` bounds the memory of past forward calls, over all threads.
-  Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale,
-           std::size_t max_intervals);
+  // `max_intervals` bounds the memory of past forward calls, over all threads. With `infers`, what
+  // runs between two layers, outside any scope, belongs to the lowest module that holds both.
+  Resolver(const Dictionary& dictionary, SpanSink& sink, TickScale scale, std::size_t max_intervals,
+           bool infers = false);
 
   void refresh() override {}
   void open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const std::string& name) override;
@@ -86,6 +88,16 @@ class Resolver final : public RecordConsumer {
     std::uint64_t last_node_end_ns = 0;
     std::uint16_t indexed_window = 0;
     std::uint16_t resolved_window = 0;
+    // For inference: the last layer that was called outside any scope; what has run since then; and
+    // what it is found to belong to, while that is resolved.
+    LayerId last_layer = kNoLayer;
+    std::vector<Record> held;
+    std::optional<Context> inferred;
+    // The same, on the way to the intervals.
+    std::uint32_t indexed_depth = 0;
+    LayerId indexed_layer = kNoLayer;       // of the outermost open scope
+    LayerId indexed_last_layer = kNoLayer;  // of the last one that ended
+    std::uint64_t indexed_last_end = 0;     // and the counter then
     bool entered_module = false;
     bool closed = false;
   };
@@ -102,7 +114,12 @@ class Resolver final : public RecordConsumer {
   }
   void on_op_begin(Lane lane, LaneState& state, const Record& record);
   void on_op_end(Lane lane, LaneState& state);
+  void resolve_one(Lane lane, LaneState& state, const Record& record);
 
+  bool hold_back(Lane lane, LaneState& state, const Record& record);
+  void release_held(Lane lane, LaneState& state, Context context);
+  void index_inferred(LaneState& state, const Record& record);
+  LayerId common_parent(LayerId first, LayerId second) const;
   Owner find_owner(std::uint64_t value, bool accumulates) const;
   void call_chain(const Owner& owner, const LaneState& state);
   void reopen_run(Lane lane, LaneState& state);
@@ -134,6 +151,7 @@ class Resolver final : public RecordConsumer {
   SpanSink& sink_;
   TickScale scale_;
   std::size_t max_intervals_;
+  const bool infers_;
   bool recording_ = false;
   std::uint64_t switched_ns_ = 0;  // when that was last changed
   std::uint64_t paused_ns_ = 0;    // when it last stopped

@@ -69,7 +69,10 @@ Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates) cons
       case Intervals::Found::kYes:
         break;
     }
-    if (!interval->is_node) return {interval->layer, &intervals, interval, Cause::kNone};
+    if (!interval->is_node) {
+      return {interval->layer, &intervals, interval,
+              interval->inferred ? Cause::kInferred : Cause::kNone};
+    }
     value =
         interval->value;  // made by a backward node outside any scope: it is that node's owner's
     accumulates = interval->accumulates;

@@ -41,8 +41,10 @@ enum class Cause : std::uint8_t {
   kUnknownThread,  // a node made by a thread that was not recorded
   kForeignLeaf,    // accumulates into a tensor that no registered module owns
   kBetweenNodes,   // an operator of the autograd engine itself
+  kAfterLayers,    // after the last layer of a module without a scope: its own, or the loss's
+  kInferred,  // it has a layer, by inference: the lowest that holds the layers before and after
 };
-inline constexpr std::size_t kCauseCount = 9;
+inline constexpr std::size_t kCauseCount = 11;
 
 // A sentence for people: "the node was made outside any module".
 std::string_view cause_text(Cause cause) noexcept;

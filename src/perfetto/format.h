@@ -41,6 +41,7 @@ inline constexpr std::string_view kAccumulates =
     "accumulates";  // a node that adds into a parameter's gradient
 inline constexpr std::string_view kRegion = "region";              // a region rather than a module
 inline constexpr std::string_view kUnattributed = "unattributed";  // why there is no path
+inline constexpr std::string_view kInferred = "inferred";          // why it has this path
 inline constexpr std::string_view kEndedBy = "ended_by";           // "exception" or "cut"
 inline constexpr std::string_view kWindow =
     "window";  // on a step: recording starts here; on a pause: the step that is not recorded

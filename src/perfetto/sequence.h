@@ -41,13 +41,14 @@ enum Id : std::uint8_t {
   kEndedBy,
   kWindow,
   kPartial,
-  kDropped
+  kDropped,
+  kInferred
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
-    format::kPath,   format::kSequence,     format::kAccumulates,
-    format::kRegion, format::kUnattributed, format::kEndedBy,
-    format::kWindow, format::kPartial,      format::kDropped,
+    format::kPath,         format::kSequence, format::kAccumulates, format::kRegion,
+    format::kUnattributed, format::kEndedBy,  format::kWindow,      format::kPartial,
+    format::kDropped,      format::kInferred,
 };
 
 // Event names that are not in the dictionary.

@@ -377,7 +377,7 @@ void Reader::parse_annotation(SequenceState& sequence, ConstBytes bytes, Event& 
   if (name == format::kPath) {
     if (const InternedString* string = sequence.strings.find(string_iid))
       event.layer = string->layer;
-  } else if (name == format::kUnattributed) {
+  } else if (name == format::kUnattributed || name == format::kInferred) {
     if (const InternedString* string = sequence.strings.find(string_iid))
       event.cause = string->cause;
   } else if (name == format::kSequence) {

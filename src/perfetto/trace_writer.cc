@@ -365,7 +365,8 @@ void Writer::begin(Lane lane, const SpanBegin& span) {
   if (span.layer != kNoLayer) {
     path = string_id(data, sequence, kCauseCount + index(span.layer),
                      dictionary_.layers[index(span.layer)].path);
-  } else if (span.cause != Cause::kNone) {
+  }
+  if (span.cause != Cause::kNone) {
     cause = string_id(data, sequence, static_cast<std::size_t>(span.cause), cause_text(span.cause));
   }
 
@@ -373,7 +374,9 @@ void Writer::begin(Lane lane, const SpanBegin& span) {
   event.add_category_iid(category);
   event.set_name_iid(name);
   if (path != 0) event.annotate_string(annotation::kPath, path);
-  if (cause != 0) event.annotate_string(annotation::kUnattributed, cause);
+  if (cause != 0) {
+    event.annotate_string(path != 0 ? annotation::kInferred : annotation::kUnattributed, cause);
+  }
   if (span.sequence != 0) event.annotate_uint(annotation::kSequence, span.sequence - 1);
   if (span.accumulates) event.annotate_true(annotation::kAccumulates);
   if (span.kind == SpanKind::kRegion) event.annotate_true(annotation::kRegion);

@@ -110,6 +110,8 @@ Json health_json(const Profile& profile) {
   out["activities"] = health.activities;
   out["activity_ns"] = health.activity_ns;
   out["unattributed"] = unattributed_json(health.unattributed);
+  out["inferred"] = health.inferred;
+  out["inferred_ns"] = health.inferred_ns;
   out["nodes"] = health.nodes;
   out["unattributed_nodes"] = unattributed_json(health.unattributed_nodes);
   out["emitted"] = health.emitted;

@@ -102,6 +102,15 @@ void add_activities(const Profile& profile, const Glyphs& glyphs, std::vector<Se
                     format_time(static_cast<double>(group.ns), glyphs));
     out.push_back(unattributed_sentence(group, all, share, glyphs));
   }
+  if (health.inferred != 0) {
+    out.push_back(
+        {fmt::format("{} of {} ({} of activity time) ran between two layers, outside any scope, "
+                     "and {} given to the "
+                     "module that holds both (inferred).",
+                     format_count(health.inferred), all,
+                     format_share(ratio(health.inferred_ns, health.activity_ns)),
+                     health.inferred == 1 ? "was" : "were")});
+  }
 }
 
 void add_nodes(const Health& health, const Glyphs& glyphs, std::vector<Sentence>& out) {

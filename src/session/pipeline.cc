@@ -7,14 +7,14 @@
 namespace layertrace {
 
 Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run,
-                   TickScale scale, std::size_t max_intervals, std::size_t fold_bytes)
+                   TickScale scale, std::size_t max_intervals, std::size_t fold_bytes, bool infers)
     : recording_(std::move(recording)),
       run_(run),
       scale_(scale),
       fold_(dictionary_, fold_bytes),
       writer_(TraceWriter::make(dictionary_, out, run)),
       tee_(fold_, *writer_),
-      resolver_(dictionary_, tee_, scale, max_intervals),
+      resolver_(dictionary_, tee_, scale, max_intervals, infers),
       intake_(*this),
       drain_(intake_) {}
 

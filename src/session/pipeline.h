@@ -21,7 +21,8 @@ namespace layertrace {
 class Pipeline {
  public:
   Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run, TickScale scale,
-           std::size_t max_intervals, std::size_t fold_bytes = std::size_t{8} << 20);
+           std::size_t max_intervals, std::size_t fold_bytes = std::size_t{8} << 20,
+           bool infers = false);
   Pipeline(const Pipeline&) = delete;  // its parts refer to each other
   Pipeline& operator=(const Pipeline&) = delete;
 

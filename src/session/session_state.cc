@@ -125,6 +125,7 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
       pid_(getpid()) {
   RunInfo run;
   describe_host(run);
+  if (!options_.program.empty()) run.program = options_.program;
   run.layertrace_version = kVersion;
   run.format_version = format::kVersion;
   run.torch_version = hooks_->framework_version();
@@ -133,7 +134,7 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
   run.ops = options_.ops;
   pipeline_ = std::make_unique<Pipeline>(recording_, *output_, run, TickScale::measure(),
                                          max_intervals(options_.memory_cap_bytes),
-                                         max_fold_bytes(options_.memory_cap_bytes));
+                                         max_fold_bytes(options_.memory_cap_bytes), options_.infer);
 }
 
 SessionState::~SessionState() {

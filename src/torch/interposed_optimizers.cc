@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "record/definitions.h"
+#include "torch/auto_session.h"
 #include "torch/next_function.h"
 #include "torch/scopes.h"
 
@@ -46,8 +47,13 @@ using layertrace::Phase;
   Tensor Class::step(LossClosure closure) {                                         \
     static const auto next = next_function<Tensor, Class, LossClosure>(symbol);     \
     static const layertrace::NameId name = layertrace::region_name(#Class ".step"); \
-    const InterposedRegion region(name, Phase::kOptimizer);                         \
-    return next(this, std::move(closure));                                          \
+    Tensor loss;                                                                    \
+    {                                                                               \
+      const InterposedRegion region(name, Phase::kOptimizer);                       \
+      loss = next(this, std::move(closure));                                        \
+    }                                                                               \
+    layertrace::auto_session::on_optimizer_step(this);                              \
+    return loss;                                                                    \
   }
 
 LAYERTRACE_OPTIMIZER(Adagrad, "_ZN5torch5optim7Adagrad4stepESt8functionIFN2at6TensorEvEE")

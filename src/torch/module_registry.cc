@@ -52,6 +52,11 @@ void ModuleRegistry::add_root(const std::string& name, Module module) {
   add_model(name, module);
 }
 
+void ModuleRegistry::add_model_of_class(Module module) {
+  const std::lock_guard lock(mutex_);
+  add_model(roots_.empty() ? "" : unused_name(source_->type_name(module)), module);
+}
+
 LayerId ModuleRegistry::add_model(const std::string& name, Module module) {
   const std::string type = source_->type_name(module);
   const LayerId layer =

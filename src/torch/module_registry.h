@@ -38,6 +38,9 @@ class ModuleRegistry {
   // prefix.
   void add_root(const std::string& name, Module module);
 
+  // Adds a model that nobody named: the first without a name, others by their class.
+  void add_model_of_class(Module module);
+
   // The module's layer, seen from `caller_layer` (kNoLayer outside any), the layer of `caller`. A
   // module that is registered in several places is the one nearest to the caller.
   Found find(Module module, LayerId caller_layer, Module caller);

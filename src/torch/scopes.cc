@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/vtable.h"
+#include "torch/auto_session.h"
 #include "torch/libtorch_modules.h"
 #include "torch/module_identity.h"
 #include "torch/module_registry.h"
@@ -68,6 +69,7 @@ LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept 
 }
 
 detail::Entry InterposedScope::enter(const torch::nn::Module* module) noexcept {
+  auto_session::on_layer();
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr) return {};
   close_abandoned_norm();

@@ -1,0 +1,628 @@
+"""What recording costs a training step in Python, beside what other tools cost.
+
+    python_overhead.py [--quick] [--rounds N] [--json FILE]
+
+Two models train on one thread: a transformer of 24 tiny layers, where a step is nothing but
+overhead, and torchvision's ResNet18. A round visits each way to run a step once: bare, bare once
+more (the sham: how far two equal things differ on this machine), under layertrace, under
+torch.profiler and so on. A visit starts the tool, runs one step that is not counted (caches are
+filled) and a few that are, and stops the tool; what start and stop take is told apart from the
+steps. From round to round each way follows another one. A figure is the median over the rounds of a
+way's median step divided by that of the bare step in the same round. Processor time is that of all
+threads, layertrace's writer included; the bars for steps are for it.
+
+Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
+the processor time of the thread that calls.
+
+Timings are no tests: a missed bar is printed, and the exit code is 0 unless something could not
+run. torch.profiler's stop only collects its events, layertrace's leaves trace and profile.
+"""
+
+import argparse
+import contextlib
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from torch.utils.flop_counter import FlopCounterMode
+
+import torch
+from report import PINNED_MALLOC, BenchError, machine
+from torch import Tensor, nn
+
+# ---- What runs ----
+
+
+class Attention(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        qkv = self.qkv(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(*qkv.unbind(0))
+        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = Attention(width, heads=4)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Transformer(nn.Module):
+    def __init__(self, layers: int = 24, width: int = 64, words: int = 100) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.blocks = nn.ModuleList([Block(width) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, words)
+
+    def forward(self, words: Tensor) -> Tensor:
+        x = self.embedding(words)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)).flatten(0, 1)
+
+
+class Chain(nn.Module):
+    """Calls modules that do nothing: all that is left is the call."""
+
+    def __init__(self, length: int = 200) -> None:
+        super().__init__()
+        self.links = nn.ModuleList([nn.Identity() for _ in range(length)])
+        self.in_record_function = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.in_record_function:
+            for link in self.links:
+                with torch.profiler.record_function("link"):
+                    x = link(x)
+        else:
+            for link in self.links:
+                x = link(x)
+        return x
+
+
+@dataclass
+class Workload:
+    title: str
+    model: nn.Module
+    step: Callable[[], None]
+    module_calls: int = 0
+
+    def __post_init__(self) -> None:
+        """Runs a step, so that all memory is there, and counts its module calls."""
+
+        def count(*_: object) -> None:
+            self.module_calls += 1
+
+        handle = nn.modules.module.register_module_forward_pre_hook(count)
+        self.step()
+        handle.remove()
+
+
+def training(title: str, model: nn.Module, inputs: Tensor, targets: Tensor) -> Workload:
+    # So slow that the values stay what they are, however many steps are run.
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+
+    def step() -> None:
+        nn.functional.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return Workload(title, model, step)
+
+
+def transformer() -> Workload:
+    words = torch.randint(100, (2, 16))
+    return training("a transformer of 24 tiny layers", Transformer(), words, words.flatten())
+
+
+def resnet18() -> Workload:
+    from torchvision.models import resnet18
+
+    model = resnet18(num_classes=10)
+    return training(
+        "ResNet18, 64×64, batch 4", model, torch.randn(4, 3, 64, 64), torch.randint(10, (4,))
+    )
+
+
+def chain() -> Workload:
+    model, x = Chain(), torch.zeros(1)
+
+    def burst() -> None:
+        for _ in range(20):
+            model(x)
+
+    return Workload("one call of a module", model, burst)
+
+
+# ---- Ways to run it ----
+
+# What a way does to a workload while it is entered. It may give a function that ends each step.
+Way = Callable[[Workload], AbstractContextManager[Callable[[], None] | None]]
+
+
+def bare(_: Workload) -> AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
+def layertrace_way(**options: object) -> Way:
+    @contextmanager
+    def way(load: Workload) -> Iterator[Callable[[], None]]:
+        import layertrace  # not before the first visit: see measure()
+
+        with layertrace.profile(load.model, **options) as session:
+            yield session.step
+        dropped = session.profile.health.dropped
+        if dropped != 0:
+            raise BenchError(f"{dropped} records were dropped: the figures would flatter")
+
+    return way
+
+
+@contextmanager
+def idle(load: Workload) -> Iterator[Callable[[], None]]:
+    import layertrace
+
+    never = layertrace.schedule(skip=1 << 40, record=1)
+    with layertrace.profile(load.model, schedule=never) as session:
+        yield session.step
+
+
+@contextmanager
+def after_stop(load: Workload) -> Iterator[None]:
+    with layertrace_way()(load) as end_step:
+        load.step()
+        end_step()
+    yield
+
+
+CPU = torch.profiler.ProfilerActivity.CPU
+
+
+def torch_profiler(**options: bool) -> Way:
+    @contextmanager
+    def way(_: Workload) -> Iterator[None]:
+        with torch.profiler.profile(activities=[CPU], **options):
+            yield
+
+    return way
+
+
+@contextmanager
+def flop_counter(_: Workload) -> Iterator[None]:
+    with FlopCounterMode(display=False):
+        yield
+
+
+def hooks(method: str) -> Way:
+    def do_nothing(*_: object) -> None:
+        pass
+
+    @contextmanager
+    def way(load: Workload) -> Iterator[None]:
+        handles = [getattr(module, method)(do_nothing) for module in load.model.modules()]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    return way
+
+
+@contextmanager
+def in_record_function(load: Workload) -> Iterator[None]:
+    load.model.in_record_function = True
+    yield
+    load.model.in_record_function = False
+
+
+BARE = "bare"
+SHAM = "bare, once more"
+LAYERS = "layertrace, ops=False"
+OPS = "layertrace, every operator"
+AFTER_STOP = "after layertrace's stop"
+
+STEP_WAYS: dict[str, Way] = {
+    BARE: bare,
+    SHAM: bare,
+    AFTER_STOP: after_stop,
+    LAYERS: layertrace_way(ops=False),
+    OPS: layertrace_way(),
+    "torch.profiler": torch_profiler(),
+    "torch.profiler, shapes and stacks": torch_profiler(record_shapes=True, with_stack=True),
+    "torch.profiler, all options": torch_profiler(
+        record_shapes=True, with_stack=True, profile_memory=True, with_flops=True, with_modules=True
+    ),
+    "forward hooks that do nothing": hooks("register_forward_hook"),
+    "full backward hooks that do nothing": hooks("register_full_backward_hook"),
+    "FlopCounterMode": flop_counter,
+}
+
+RECORDING = "layertrace, recording"
+CALL_WAYS: dict[str, Way] = {
+    BARE: bare,
+    SHAM: bare,
+    AFTER_STOP: after_stop,
+    "layertrace, idle by its schedule": idle,
+    RECORDING: layertrace_way(ops=False),
+    "a forward hook that does nothing": hooks("register_forward_hook"),
+    "record_function": in_record_function,
+}
+
+
+# ---- Measuring ----
+
+CLOCKS = {
+    "wall": time.perf_counter_ns,
+    "processor": time.process_time_ns,  # all threads
+    "thread": time.thread_time_ns,  # the one that trains
+}
+
+
+@dataclass
+class Visit:
+    """One visit to a way: its median step by each clock, and what came before and after."""
+
+    step_ns: dict[str, float]
+    start_ns: int
+    stop_ns: int
+
+
+def visit(way: Way, load: Workload, timed_steps: int) -> Visit:
+    context = way(load)
+    entering = time.perf_counter_ns()
+    end_step = context.__enter__()
+    entered = time.perf_counter_ns()
+    taken: dict[str, list[int]] = {clock: [] for clock in CLOCKS}
+    try:
+        for number in range(1 + timed_steps):
+            before = [read() for read in CLOCKS.values()]
+            load.step()
+            if end_step is not None:
+                end_step()
+            after = [read() for read in CLOCKS.values()]
+            if number == 0:
+                continue
+            for clock, first, last in zip(CLOCKS, before, after, strict=True):
+                taken[clock].append(last - first)
+    finally:
+        leaving = time.perf_counter_ns()
+        context.__exit__(*sys.exc_info())
+    step_ns = {clock: statistics.median(values) for clock, values in taken.items()}
+    return Visit(step_ns, entered - entering, time.perf_counter_ns() - leaving)
+
+
+def orders(count: int) -> Iterator[list[int]]:
+    """Orders of `count` things, without end, in which each follows each other one equally often.
+
+    A Williams design: the first order goes back and forth, the others add one to it, and every
+    second set is reversed.
+    """
+    zigzag = [(i + 1) // 2 if i % 2 else -(i // 2) for i in range(count)]
+    while True:
+        for direction in (1, -1):
+            for shift in range(count):
+                yield [(shift + i) % count for i in zigzag][::direction]
+
+
+class Progress:
+    """One line on a terminal; nothing elsewhere."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, what: str) -> None:
+        if self._shown:
+            print(f"\r\033[K{self._title}: {what}", end="", file=sys.stderr, flush=True)
+
+    def done(self) -> None:
+        if self._shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@dataclass
+class Measured:
+    load: Workload
+    before_any_session: Visit | None
+    visits: dict[str, list[Visit]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # ways that cannot run it, and why
+
+    def ratios(self, way: str, clock: str) -> list[float]:
+        """To the bare step of the same round."""
+        pairs = zip(self.visits[way], self.visits[BARE], strict=True)
+        return [visit.step_ns[clock] / bare.step_ns[clock] for visit, bare in pairs]
+
+    def extra_ns_a_call(self, way: str, clock: str) -> list[float]:
+        pairs = zip(self.visits[way], self.visits[BARE], strict=True)
+        calls = self.load.module_calls
+        return [(visit.step_ns[clock] - bare.step_ns[clock]) / calls for visit, bare in pairs]
+
+    def median(self, way: str, read: Callable[[Visit], float]) -> float:
+        return statistics.median(read(visit) for visit in self.visits[way])
+
+
+def try_out(load: Workload, ways: dict[str, Way], progress: Progress) -> dict[str, str]:
+    """Visits each way once, so that what happens once has happened. Those that fail, and why."""
+    failed = {}
+    for name, way in ways.items():
+        progress(f"trying {name}")
+        try:
+            visit(way, load, timed_steps=1)
+        except BenchError:
+            raise
+        except RuntimeError as error:
+            failed[name] = str(error).split(". ")[0]
+    return failed
+
+
+def measure(load: Workload, ways: dict[str, Way], rounds: int, timed_steps: int) -> Measured:
+    progress = Progress(load.title)
+    progress("bare")
+    # Only in the first workload can one see what was there before layertrace came at all.
+    fresh = "layertrace" not in sys.modules
+    before = visit(bare, load, rounds * timed_steps) if fresh else None
+    failed = try_out(load, ways, progress)
+    names = [name for name in ways if name not in failed]
+    measured = Measured(load, before, {name: [] for name in names}, failed)
+    gc.collect()
+    gc.freeze()  # what is here now stays: collections look at what the ways make
+    for number, order in zip(range(rounds), orders(len(names)), strict=False):
+        for i in order:
+            progress(f"round {number + 1} of {rounds}, {names[i]}")
+            measured.visits[names[i]].append(visit(ways[names[i]], load, timed_steps))
+    progress.done()
+    gc.unfreeze()
+    return measured
+
+
+# ---- The figures ----
+
+
+@dataclass
+class Spread:
+    """The median, and where the middle half lies."""
+
+    median: float
+    first_quartile: float
+    third_quartile: float
+
+    @classmethod
+    def of(cls, samples: list[float]) -> "Spread":
+        first, middle, third = statistics.quantiles(samples, n=4, method="inclusive")
+        return cls(middle, first, third)
+
+
+@dataclass
+class Verdict:
+    what: str
+    value: float
+    unit: str
+    bar: str
+    holds: bool
+
+    def __str__(self) -> str:
+        value = f"{self.value:.{0 if self.unit == 'ns' else 3}f} {self.unit}"
+        return f"{'holds ' if self.holds else 'missed'}  {self.what}: {value} ({self.bar})"
+
+
+def step_verdicts(measured: Measured) -> list[Verdict]:
+    def ratio(way: str) -> Spread:
+        return Spread.of(measured.ratios(way, "processor"))
+
+    def verdict(way: str, bar: str, holds: Callable[[float], bool]) -> Verdict:
+        value = ratio(way).median
+        return Verdict(f"{measured.load.title}: {way}", value, "×", bar, holds(value))
+
+    sham = ratio(SHAM)
+    noise = max(sham.third_quartile - 1, 1 - sham.first_quartile)
+    as_sham = f"1.00 ± {noise:.3f}, which holds the sham's middle half"
+    return [
+        verdict(LAYERS, "at most 1.05", lambda value: value <= 1.05),
+        verdict(OPS, "at most 1.20", lambda value: value <= 1.20),
+        verdict(AFTER_STOP, as_sham, lambda value: abs(value - 1) <= noise),
+    ]
+
+
+def call_verdict(measured: Measured) -> Verdict:
+    value = Spread.of(measured.extra_ns_a_call(RECORDING, "thread")).median
+    return Verdict("a module call, recorded: extra", value, "ns", "at most 300", value <= 300)
+
+
+def step_figures(measured: Measured) -> dict[str, dict]:
+    return {
+        way: {
+            "step_ns": {
+                clock: measured.median(way, lambda v, c=clock: v.step_ns[c]) for clock in CLOCKS
+            },
+            "ratio": {clock: asdict(Spread.of(measured.ratios(way, clock))) for clock in CLOCKS},
+            "start_ns": measured.median(way, lambda v: v.start_ns),
+            "stop_ns": measured.median(way, lambda v: v.stop_ns),
+        }
+        for way in measured.visits
+    }
+
+
+def call_figures(measured: Measured) -> dict[str, dict]:
+    calls = measured.load.module_calls
+    return {
+        way: {
+            "call_ns": {
+                clock: measured.median(way, lambda v, c=clock: v.step_ns[c]) / calls
+                for clock in CLOCKS
+            },
+            "extra_ns": {
+                clock: asdict(Spread.of(measured.extra_ns_a_call(way, clock))) for clock in CLOCKS
+            },
+        }
+        for way in measured.visits
+    }
+
+
+# ---- Printing ----
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
+    return "\n".join(
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        ).rstrip()
+        for row in [headings, *rows]
+    )
+
+
+def step_table(measured: Measured, timed_steps: int) -> str:
+    rows = []
+    for way, figures in step_figures(measured).items():
+        ratio = figures["ratio"]
+        middle = ratio["processor"]
+        around = ["", ""]
+        if way not in (BARE, SHAM, AFTER_STOP):
+            around = [f"{figures[name] * 1e-6:.2f} ms" for name in ("start_ns", "stop_ns")]
+        rows.append(
+            [
+                way,
+                f"{figures['step_ns']['processor'] * 1e-6:.2f} ms",
+                f"{middle['median']:.3f}",
+                f"{middle['first_quartile']:.3f}–{middle['third_quartile']:.3f}",
+                f"{ratio['thread']['median']:.3f}",
+                f"{ratio['wall']['median']:.3f}",
+                *around,
+            ]
+        )
+    headings = ["", "step", "processor ×", "middle half", "own thread ×", "wall ×", "start", "stop"]
+    load = measured.load
+    lines = [
+        f"A training step of {load.title}: {load.module_calls} module calls",
+        table(headings, rows),
+        f"start and stop: of a visit of {1 + timed_steps} steps, wall time",
+    ]
+    if measured.before_any_session is not None:
+        step_ns = measured.before_any_session.step_ns["processor"]
+        lines.append(f"before layertrace was imported, a bare step took {step_ns * 1e-6:.2f} ms")
+    lines += [f"{way}: cannot run it ({why})" for way, why in measured.failed.items()]
+    return "\n".join(lines)
+
+
+def call_table(measured: Measured) -> str:
+    rows = []
+    for way, figures in call_figures(measured).items():
+        extra = figures["extra_ns"]["processor"]
+        rows.append(
+            [
+                way,
+                f"{figures['call_ns']['processor']:.0f} ns",
+                f"{extra['median']:+.1f} ns",
+                f"{extra['first_quartile']:+.1f} – {extra['third_quartile']:+.1f}",
+                f"{figures['extra_ns']['thread']['median']:+.1f} ns",
+                f"{figures['extra_ns']['wall']['median']:+.1f} ns",
+            ]
+        )
+    headings = ["", "call", "processor", "middle half", "own thread", "wall"]
+    return f"{measured.load.title.capitalize()}\n{table(headings, rows)}"
+
+
+def as_json(steps: list[Measured], calls: Measured, verdicts: list[Verdict]) -> dict:
+    return {
+        "steps": [
+            {
+                "workload": measured.load.title,
+                "module_calls": measured.load.module_calls,
+                "before_any_session_ns": measured.before_any_session
+                and measured.before_any_session.step_ns,
+                "ways": step_figures(measured),
+                "failed": measured.failed,
+            }
+            for measured in steps
+        ],
+        "module_call": call_figures(calls),
+        "bars": [asdict(verdict) for verdict in verdicts],
+    }
+
+
+# ---- The program ----
+
+
+def pin_malloc() -> None:
+    """Starts the program again with glibc's heap pinned: report.py says why."""
+    # The profiler's library tells of each start and stop unless it is made to be quiet.
+    wanted = PINNED_MALLOC | {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99"}
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, sys.orig_argv, os.environ | wanted)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two rounds: to see that all runs")
+    parser.add_argument("--rounds", type=int, default=33, metavar="N")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    options = parser.parse_args()
+    rounds, timed_steps = (2, 1) if options.quick else (options.rounds, 3)
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    warnings.simplefilter("ignore")  # torch's, of hooks and options that are meant here
+
+    load_before = os.getloadavg()[0]
+    try:
+        steps = [
+            measure(make(), STEP_WAYS, rounds, timed_steps) for make in (transformer, resnet18)
+        ]
+        calls = measure(chain(), CALL_WAYS, rounds, timed_steps)
+    except BenchError as error:
+        print(f"python_overhead: {error}", file=sys.stderr)
+        return 1
+    run = {
+        "machine": machine(),
+        "python": sys.version.split()[0],
+        "torch": torch.__version__,
+        "rounds": rounds,
+        "timed_steps": timed_steps,
+        "load_before": load_before,
+        "load_after": os.getloadavg()[0],
+    }
+    verdicts = [verdict for measured in steps for verdict in step_verdicts(measured)]
+    verdicts.append(call_verdict(calls))
+    print(
+        f"{run['machine']}; Python {run['python']}, torch {run['torch']}; {rounds} rounds of "
+        f"{timed_steps} steps; load {load_before:.1f} before, {run['load_after']:.1f} after"
+    )
+    for measured in steps:
+        print(f"\n{step_table(measured, timed_steps)}")
+    print(f"\n{call_table(calls)}\n")
+    for verdict in verdicts:
+        print(verdict)
+    if options.json is not None:
+        figures = {"run": run} | as_json(steps, calls, verdicts)
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    pin_malloc()
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""The command `layertrace`, as pip installs it, and `python -m layertrace`.
+
+It is the same command as a C++ build's, which is in the package. Where that could not be built (pip
+cannot bring CLI11 and cpp-httplib), `run`, `tree`, `layers` and `info` do without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def command() -> Path | None:
+    """The command in C++: of this package, or of the build folder that it is in."""
+    for path in (_PACKAGE / "bin" / "layertrace", _PACKAGE.parent.parent / "bin" / "layertrace"):
+        if path.exists():
+            return path
+    return None
+
+
+def with_python(arguments: list[str]) -> list[str]:
+    """`run train.py` and `run -m package` mean this Python."""
+    if arguments[:1] != ["run"]:
+        return arguments
+    options, program = split_program(arguments[1:])
+    if program and (program[0].endswith(".py") or program[0] == "-m"):
+        program = [sys.executable, *program]
+    return ["run", *options, "--", *program] if program else arguments
+
+
+def split_program(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The options of `run`, and what is to be run: behind `--`, or from the first word on that is
+    none of them."""
+    takes_value = {"--steps", "-o", "--output"}
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if word == "--":
+            return arguments[:position], arguments[position + 1 :]
+        if not word.startswith("-") or word == "-m":
+            return arguments[:position], arguments[position:]
+        position += 2 if word in takes_value else 1
+    return arguments, []
+
+
+def main() -> None:
+    """Runs the command, and does not return."""
+    arguments = with_python(sys.argv[1:])
+    if (found := command()) is not None:
+        os.execv(found, [str(found), *arguments])
+    sys.exit(fallback(arguments))
+
+
+def fallback(arguments: list[str]) -> int:
+    """What can be done without the command in C++."""
+    parser = argparse.ArgumentParser(
+        prog="layertrace",
+        description="Which layer is a training step's time going to, forward and backward?",
+        epilog="This layertrace was installed without its whole command, for want of CLI11 and "
+        "cpp-httplib. Install both (Debian: libcli11-dev libcpp-httplib-dev) and then layertrace "
+        "again for view and simgpu.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the versions")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser("run", help="records a Python program that was not changed")
+    run.add_argument("--steps", default="", help="which steps: 5:10 are 5 to 9; 5: all from 5 on")
+    run.add_argument("-o", "--output", default="", help="the trace; PROGRAM.pftrace unless given")
+    run.add_argument("--no-ops", action="store_true", help="layers and autograd nodes only")
+    run.add_argument("--fold-wrappers", action="store_true", help="leave wrappers' names out")
+    run.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
+    tree = commands.add_parser("tree", help="the layer tree with forward and backward time")
+    tree.add_argument("file", help="a .pftrace that layertrace wrote")
+    tree.add_argument("--depth", type=int, help="levels below the start node")
+    tree.add_argument("--start", default="", help="path of the start node")
+    tree.add_argument("--sort", default="definition", help="order of siblings, by a sort key")
+    tree.add_argument("--columns", help="columns by name, separated by commas")
+    layers = commands.add_parser("layers", help="the layers' figures as JSON")
+    layers.add_argument("file", help="a .pftrace that layertrace wrote")
+    given = parser.parse_args(arguments)
+    if given.version:
+        import layertrace
+
+        print(f"layertrace {layertrace.__version__}")
+        return 0
+    if given.command == "run":
+        return exec_program(given)
+    if given.command in ("tree", "layers"):
+        return print_report(given)
+    parser.print_help()
+    return 2
+
+
+def exec_program(given: argparse.Namespace) -> int:
+    """Becomes the program, in an environment in which it is recorded."""
+    program = given.program[1:] if given.program[:1] == ["--"] else given.program
+    if not program:
+        print(
+            "layertrace: no program was given: layertrace run -- python train.py", file=sys.stderr
+        )
+        return 2
+    first, _, end = (given.steps or "7:12").partition(":")
+    warmup = min(2, int(first or 0))
+    record = int(end) - int(first or 0) if end else 0
+    os.environ |= {
+        "LAYERTRACE_RUN": "1",
+        "LAYERTRACE_RUN_OUTPUT": os.path.abspath(given.output) if given.output else "",
+        "LAYERTRACE_RUN_SCHEDULE": f"{int(first or 0) - warmup}:{warmup}:{record}",
+        "LAYERTRACE_RUN_OPS": "0" if given.no_ops else "1",
+        "LAYERTRACE_RUN_FOLD_WRAPPERS": "1" if given.fold_wrappers else "0",
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(_PACKAGE / "inject"), os.environ.get("PYTHONPATH")])
+        ),
+    }
+    os.execvp(program[0], program)
+
+
+def print_report(given: argparse.Namespace) -> int:
+    """A tree or a table."""
+    import layertrace
+
+    try:
+        profile = layertrace.load(given.file)
+        if given.command == "layers":
+            print(profile.to_json(), end="")
+        else:
+            columns = given.columns.split(",") if given.columns else None
+            print(
+                profile.tree(
+                    depth=given.depth, start=given.start, sort=given.sort, columns=columns
+                ),
+                end="",
+            )
+    except layertrace.Error as error:
+        print(f"layertrace: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+#include "torch/auto_session.h"
+
+#include <torch/nn/module.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <layertrace/layertrace.h>
+
+#include "base/vtable.h"
+#include "capture/recorder.h"
+#include "torch/libtorch_modules.h"
+#include "torch/module_registry.h"
+
+namespace layertrace::auto_session {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// A module that the program has handled as a model. Where nothing tells whether it still lives, it
+// is not touched.
+struct Candidate {
+  const torch::nn::Module* module;
+  const void* vtable;
+  std::weak_ptr<const torch::nn::Module> owner;
+  bool owned;
+};
+
+// Is the address in the living part of this thread's stack, or in a program's own data?
+bool is_in_place(const void* address) {
+  const char marker = 0;
+  pthread_attr_t attributes;
+  void* base = nullptr;
+  std::size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &base, &size);
+    pthread_attr_destroy(&attributes);
+  }
+  const auto* at = static_cast<const char*>(address);
+  if (at > &marker && at < static_cast<char*>(base) + size) return true;
+  Dl_info library{};
+  return dladdr(address, &library) != 0;
+}
+
+bool is_alive(const Candidate& candidate) {
+  if (candidate.owned) return !candidate.owner.expired();
+  return is_in_place(candidate.module) && vtable_of(candidate.module) == candidate.vtable;
+}
+
+bool holds(const torch::nn::Module& holder, const torch::nn::Module* module) {
+  const auto children = holder.children();
+  return std::any_of(children.begin(), children.end(), [&](const auto& child) {
+    return child != nullptr && (child.get() == module || holds(*child, module));
+  });
+}
+
+Schedule read_schedule() {
+  Schedule schedule{.skip = 5, .warmup = 2, .record = 5, .repeat = 1};
+  unsigned long long skip = 0;
+  unsigned long long warmup = 0;
+  unsigned long long record = 0;
+  if (std::sscanf(variable("LAYERTRACE_RUN_SCHEDULE").c_str(), "%llu:%llu:%llu", &skip, &warmup,
+                  &record) == 3)
+    schedule = {.skip = skip, .warmup = warmup, .record = record, .repeat = 1};
+  return schedule;
+}
+
+// Which of several processes this is, by the variables of the usual launchers; "" for the only one.
+std::string rank() {
+  constexpr std::pair<const char*, const char*> kRanks[] = {
+      {"RANK", "WORLD_SIZE"},           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMIX_RANK", "PMIX_SIZE"},       {"PMI_RANK", "PMI_SIZE"},
+      {"SLURM_PROCID", "SLURM_NTASKS"},
+  };
+  for (const auto& [number, size] : kRanks) {
+    if (!variable(number).empty() && std::atoi(variable(size).c_str()) > 1) return variable(number);
+  }
+  return "";
+}
+
+class AutoSession {
+ public:
+  static AutoSession& instance() {
+    static auto* session =
+        new AutoSession;  // never destroyed: hooks may run while the program exits
+    return *session;
+  }
+
+  void meet_model(const torch::nn::Module& module) {
+    const std::lock_guard lock(mutex_);
+    const bool known = std::any_of(candidates_.begin(), candidates_.end(), [&](const auto& each) {
+      return each.module == &module && is_alive(each);
+    });
+    if (known) return;
+    const auto owner = module.weak_from_this();
+    candidates_.push_back({&module, vtable_of(&module), owner, !owner.expired()});
+    if (session_) add_new_models();
+  }
+
+  void meet_layer() {
+    const std::lock_guard lock(mutex_);
+    if (session_ || over_ || starting_) return;
+    starting_ = true;  // measuring what recording costs runs code that comes here
+    start();
+    starting_ = false;
+  }
+
+  void end_optimizer_step(const void* optimizer) {
+    const std::lock_guard lock(mutex_);
+    if (!session_ || over_ || !ends_step(optimizer)) return;
+    session_->step();
+    ++steps_;
+    if (schedule_.record != 0 && steps_ == schedule_.skip + schedule_.warmup + schedule_.record)
+      finish();
+  }
+
+  void end_program() {
+    const std::lock_guard lock(mutex_);
+    finish();
+    if (!report_.empty()) std::fputs(std::exchange(report_, "").c_str(), stderr);
+  }
+
+ private:
+  AutoSession() : schedule_(read_schedule()) { note("torch", ""); }
+
+  void start() {
+    const std::string output = claim_output();
+    Options options{.output = output,
+                    .schedule = schedule_,
+                    .ops = variable("LAYERTRACE_RUN_OPS") != "0",
+                    .infer = true};
+    auto session =
+        Session::start(std::vector<std::pair<std::string, torch::nn::Module*>>{}, options);
+    if (!session) {
+      armed = false;
+      over_ = true;
+      recorder::set_recording(false);
+      std::fprintf(stderr, "layertrace: nothing is recorded: %s\n",
+                   session.error().message().c_str());
+      return;
+    }
+    session_ = std::make_unique<Session>(std::move(*session));
+    output_ = output;
+    std::atexit([] { instance().end_program(); });
+    note("process." + std::to_string(getpid()), fs::absolute(output).string());
+    add_new_models();
+  }
+
+  // Those of the candidates that are no part of another. The first has no name of its own.
+  void add_new_models() {
+    const auto registry = ModuleRegistry::active();
+    if (registry == nullptr) return;
+    std::vector<Candidate> alive;
+    std::copy_if(candidates_.begin(), candidates_.end(), std::back_inserter(alive), is_alive);
+    for (const Candidate& each : alive) {
+      const bool is_part = std::any_of(alive.begin(), alive.end(), [&](const Candidate& other) {
+        return other.module != each.module && holds(*other.module, each.module);
+      });
+      const bool known = std::find(models_.begin(), models_.end(), each.module) != models_.end();
+      if (is_part || known) continue;
+      registry->add_model_of_class(each.module);
+      models_.push_back(each.module);
+    }
+  }
+
+  // Of several optimizers that take turns the last of each round ends the step; the first round
+  // shows which that is.
+  bool ends_step(const void* optimizer) {
+    if (last_ != nullptr) return optimizer == last_;
+    const bool again = std::find(round_.begin(), round_.end(), optimizer) != round_.end();
+    if (again) {
+      last_ = round_.back();
+      return true;
+    }
+    round_.push_back(optimizer);
+    return round_.size() == 1;
+  }
+
+  void finish() {
+    if (over_ || !session_) return;
+    over_ = true;
+    armed = false;
+    const auto profile = session_->stop();
+    if (!profile) {
+      report_ = "layertrace: " + profile.error().message() + "\n";
+    } else if (profile->step_count == 0 ||
+               (steps_ == 0 && schedule_.skip + schedule_.warmup != 0)) {
+      report_ = "layertrace: the program ended after " + std::to_string(steps_) +
+                " optimizer steps, and the first " +
+                std::to_string(schedule_.skip + schedule_.warmup) +
+                " are not recorded: choose others with --steps, as in --steps 0:5\n";
+    } else {
+      if (rank().empty() || rank() == "0") report_ = "\n" + tree(*profile, for_terminal(2));
+      report_ += "layertrace: the trace is " + output_ + "\n";
+    }
+  }
+
+  std::string claim_output() {
+    fs::path path = variable("LAYERTRACE_RUN_OUTPUT");
+    if (path.empty()) path = std::string(program_invocation_short_name) + ".pftrace";
+    if (path.extension().empty()) path += ".pftrace";
+    std::string stem = path.stem().string();
+    if (!rank().empty()) stem += ".rank" + rank();
+    if (!note("claim." + rank(), "")) stem += ".pid" + std::to_string(getpid());
+    return path.replace_filename(stem + path.extension().string()).string();
+  }
+
+  // In the command's folder for this run; false if a note of this name is there.
+  static bool note(const std::string& name, const std::string& text) {
+    const std::string folder = variable("LAYERTRACE_RUN_NOTES");
+    if (folder.empty()) return true;
+    std::FILE* file = std::fopen((folder + "/" + name).c_str(), "wx");
+    if (file == nullptr) return errno != EEXIST;
+    std::fputs(text.c_str(), file);
+    std::fclose(file);
+    return true;
+  }
+
+  std::mutex mutex_;
+  const Schedule schedule_;
+  std::vector<Candidate> candidates_;
+  std::vector<const torch::nn::Module*> models_;
+  std::unique_ptr<Session> session_;
+  std::string output_;
+  std::string report_;
+  std::uint64_t steps_ = 0;
+  std::vector<const void*> round_;
+  const void* last_ = nullptr;
+  bool starting_ = false;
+  bool over_ = false;
+};
+
+// Children of the program start as it did: without us, until they turn out to link LibTorch.
+void hand_on_environment() {
+  for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH"}) {
+    const std::string before = variable((std::string("LAYERTRACE_RUN_") + name).c_str());
+    if (before.empty()) {
+      unsetenv(name);
+    } else {
+      setenv(name, before.c_str(), 1);
+    }
+    unsetenv((std::string("LAYERTRACE_RUN_") + name).c_str());
+  }
+  unsetenv("LAYERTRACE_RUN_PRELOADED");
+}
+
+__attribute__((constructor)) void arm() {
+  if (variable("LAYERTRACE_RUN_PRELOADED").empty()) return;
+  hand_on_environment();
+  armed = true;
+  recorder::set_recording(true);  // so that the first layer comes to us
+}
+
+}  // namespace
+
+constinit std::atomic<bool> armed{false};
+
+void meet_model(const torch::nn::Module& module) noexcept {
+  try {
+    AutoSession::instance().meet_model(module);
+  } catch (...) {  // no memory; the model is found by its layers only
+  }
+}
+
+void meet_layer() noexcept {
+  try {
+    AutoSession::instance().meet_layer();
+  } catch (...) {
+    armed = false;
+  }
+}
+
+void end_optimizer_step(const void* optimizer) noexcept {
+  try {
+    AutoSession::instance().end_optimizer_step(optimizer);
+  } catch (...) {
+    armed = false;
+  }
+}
+
+}  // namespace layertrace::auto_session
