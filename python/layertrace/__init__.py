@@ -61,7 +61,7 @@ _ERRORS = {"Error", "LayertraceWarning"}
 
 
 def __getattr__(name: str) -> Any:
-    # Not before they are asked for: torch takes seconds to import, and the command has no need of it.
+    # Not before they are asked for: torch takes seconds to import, and the command needs none.
     if name not in __all__:
         raise AttributeError(f"module 'layertrace' has no attribute {name!r}")
     if name in _ERRORS:

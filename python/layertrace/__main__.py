@@ -107,7 +107,7 @@ def exec_program(given: argparse.Namespace) -> int:
     record = int(end) - int(first or 0) if end else 0
     os.environ |= {
         "LAYERTRACE_RUN": "1",
-        "LAYERTRACE_RUN_OUTPUT": os.path.abspath(given.output) if given.output else "",
+        "LAYERTRACE_RUN_OUTPUT": str(Path(given.output).absolute()) if given.output else "",
         "LAYERTRACE_RUN_SCHEDULE": f"{int(first or 0) - warmup}:{warmup}:{record}",
         "LAYERTRACE_RUN_OPS": "0" if given.no_ops else "1",
         "LAYERTRACE_RUN_FOLD_WRAPPERS": "1" if given.fold_wrappers else "0",

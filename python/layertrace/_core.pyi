@@ -167,6 +167,12 @@ class Health:
     def unattributed(self) -> list[Unattributed]:
         """Activities without a layer, by cause."""
     @property
+    def inferred(self) -> int:
+        """Activities whose layer was inferred from what ran around them."""
+    @property
+    def inferred_ns(self) -> int:
+        """Their time, in all recorded steps."""
+    @property
     def nodes(self) -> int:
         """Autograd nodes that ran, in all recorded steps."""
     @property
@@ -348,12 +354,14 @@ def start(
     memory_cap_bytes: int,
     name_model: Callable[[torch.nn.Module], str | None] | None,
     fold_wrappers: bool,
+    program: str,
 ) -> Session:
     """Begins to record; raises Error if another session is active.
 
     output: "" for none.
     name_model: called with a module that was called outside any other and that is none of
         `models`; gives its name, or None to leave it unregistered.
+    program: what `RunInfo.program` says; "" for the executable's name.
     """
 
 def module_calls() -> object:
@@ -361,6 +369,15 @@ def module_calls() -> object:
 
 def recording() -> bool:
     """Whether the step that runs is recorded by any session."""
+
+def watch_calls(watcher: Callable[[torch.nn.Module, bool], None] | None) -> None:
+    """Calls `watcher(module, entering)` where an outermost module call begins and where it ends.
+
+    Recorded or not; None ends it. What the watcher raises is reported and goes no further.
+    """
+
+def terminal_tree(profile: Profile, file_descriptor: int, /) -> str:
+    """The tree in the width and the colours that suit the stream (1 or 2)."""
 
 def enter_region(name: str, /) -> int:
     """Opens a region on this thread; what it returns goes to `leave_region`. 0: not recorded."""

@@ -41,8 +41,8 @@ def rank(environment: Mapping[str, str] = os.environ) -> int | None:
 class Settings:
     """What `layertrace run` was asked for, as the environment hands it on."""
 
+    schedule: Schedule
     output: str = ""
-    schedule: Schedule | None = None
     ops: bool = True
     fold_wrappers: bool = False
     notes: str = ""  # a folder in which each recording process leaves a note
@@ -54,8 +54,8 @@ class Settings:
             int(n) for n in environment.get("LAYERTRACE_RUN_SCHEDULE", "5:2:5").split(":")
         )
         return cls(
-            output=environment.get("LAYERTRACE_RUN_OUTPUT", ""),
             schedule=Schedule(skip, warmup, record, 1),
+            output=environment.get("LAYERTRACE_RUN_OUTPUT", ""),
             ops=environment.get("LAYERTRACE_RUN_OPS", "1") != "0",
             fold_wrappers=environment.get("LAYERTRACE_RUN_FOLD_WRAPPERS", "0") != "0",
             notes=environment.get("LAYERTRACE_RUN_NOTES", ""),
@@ -80,6 +80,11 @@ def output_path(settings: Settings, number: int | None, claimed: bool) -> str:
     return str(path.with_name(stem + suffix))
 
 
+def is_model(module: torch.nn.Module) -> bool:
+    """It has parameters; a loss has none."""
+    return next(iter(module.parameters()), None) is not None
+
+
 class ModelNames:
     """Names for models that were met as the outermost module calls."""
 
@@ -89,7 +94,7 @@ class ModelNames:
     def __call__(self, module: torch.nn.Module) -> str | None:
         """The first is the model, and its paths have no prefix; others are named by the variable
         that holds them, or by their class. What has no parameters (a loss) is no model."""
-        if next(iter(module.parameters()), None) is None:
+        if not is_model(module):
             return None
         self._count += 1
         if self._count == 1:
@@ -101,7 +106,8 @@ class ModelNames:
         frame: FrameType | None = inspect.currentframe()
         while frame is not None:
             if not frame.f_globals.get("__name__", "").startswith(("torch.", "layertrace")):
-                scopes = [frame.f_locals, getattr(frame.f_locals.get("self"), "__dict__", {})]
+                attributes: dict[str, object] = getattr(frame.f_locals.get("self"), "__dict__", {})
+                scopes = [frame.f_locals, attributes]
                 for scope in [*scopes, frame.f_globals]:
                     for name, value in list(scope.items()):
                         if value is module and name.isidentifier() and name != "self":
@@ -111,7 +117,7 @@ class ModelNames:
 
 
 class AutoSession:
-    """Starts at the first call of a module, and ends when its steps are recorded, or at the exit."""
+    """Starts at the first call of a module; ends when its steps are recorded, or at the exit."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -146,10 +152,9 @@ class AutoSession:
         if entering:
             if self._session is None:
                 self._start()
-        elif not self._optimizer_stepped and not torch.is_grad_enabled():
+        elif not self._optimizer_stepped and not torch.is_grad_enabled() and is_model(module):
             # Without gradients there is no optimizer to tell: each call of a model is a step.
-            if next(iter(module.parameters()), None) is not None:
-                self._mark()
+            self._mark()
 
     def _start(self) -> None:
         number = rank()
@@ -188,7 +193,7 @@ class AutoSession:
         if self._settings.notes:
             with contextlib.suppress(OSError):
                 note = Path(self._settings.notes) / f"process.{os.getpid()}"
-                note.write_text(os.path.abspath(output))
+                note.write_text(str(Path(output).absolute()))
 
     def _step(self) -> None:
         self._optimizer_stepped = True
@@ -200,9 +205,8 @@ class AutoSession:
         self._session.step()
         self._count += 1
         schedule = self._settings.schedule
-        if schedule is not None and schedule.record:
-            if self._count == schedule.skip + schedule.warmup + schedule.record:
-                self._finish()
+        if schedule.record and self._count == schedule.skip + schedule.warmup + schedule.record:
+            self._finish()
 
     def _finish(self) -> None:
         if self._over:
@@ -231,10 +235,11 @@ class AutoSession:
         if self._session is not None:
             profile = self._session.profile
             if profile.step_count == 0:
-                skipped = self._settings.schedule.skip if self._settings.schedule else 0
+                schedule = self._settings.schedule
                 return (
                     f"layertrace: the program ended after {self._count} steps, and the first "
-                    f"{skipped} are not recorded: choose others with --steps, as in --steps 0:5\n"
+                    f"{schedule.skip + schedule.warmup} are not recorded: choose others with "
+                    "--steps, as in --steps 0:5\n"
                 )
             if rank() in (None, 0):
                 text += "\n" + _core.terminal_tree(profile, 2)

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -142,7 +143,7 @@ class Session:
             self._memory_cap_bytes,
             self._name_model,
             self._fold_wrappers,
-            os.path.basename(sys.argv[0]) if sys.argv else "",
+            Path(sys.argv[0]).name if sys.argv else "",
         )
         self._active = True
         module_calls.install()

@@ -55,11 +55,9 @@ class StepFinder:
         # The first round ends when one that has stepped steps again.
         if any(known() is optimizer for known in self._round):
             self._last = self._round[-1]
-            if self._last() is optimizer:
-                self._on_step()
-                return
+            ends = self._last() is optimizer
         else:
             self._round.append(weakref.ref(optimizer))
-            if len(self._round) > 1:
-                return
-        self._on_step()
+            ends = len(self._round) == 1
+        if ends:
+            self._on_step()

@@ -379,7 +379,8 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
       (record.flags & kThrown) == 0 && ends_model(frame.context.layer)) {
     begin_loss(lane, state);
   } else if (infers_ && state.frames.empty() && frame.context.phase == Phase::kForward &&
-             dictionary_.layers[layertrace::index(frame.context.layer)].registered) {
+             dictionary_.layers[layertrace::index(frame.context.layer)].registered &&
+             dictionary_.layers[layertrace::index(frame.context.layer)].parent != kNoLayer) {
     state.last_layer = frame.context.layer;
   }
 }

@@ -189,7 +189,7 @@ class AutoSession {
     const bool again = std::find(round_.begin(), round_.end(), optimizer) != round_.end();
     if (again) {
       last_ = round_.back();
-      return true;
+      return optimizer == last_;
     }
     round_.push_back(optimizer);
     return round_.size() == 1;

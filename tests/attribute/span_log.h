@@ -138,9 +138,12 @@ class SpanLog final : public SpanSink {
   std::string line(const Span& span, bool with_calls) const {
     static constexpr const char* kCauses[kCauseCount] = {
         "",          "no scope",       "thread without scope", "made outside", "made before",
-        "forgotten", "unknown thread", "foreign leaf",         "between nodes"};
+        "forgotten", "unknown thread", "foreign leaf",         "between nodes",
+        "after layers", "inferred"};
     const SpanBegin& b = span.begin;
-    const std::string owner = b.layer != kNoLayer ? path(b.layer)
+    const std::string owner = b.layer != kNoLayer && b.cause == Cause::kInferred
+                                  ? path(b.layer) + " (inferred)"
+                              : b.layer != kNoLayer ? path(b.layer)
                               : b.cause != Cause::kNone
                                   ? fmt::format("<{}>", kCauses[static_cast<int>(b.cause)])
                                   : "-";
@@ -202,8 +205,8 @@ constexpr std::size_t kManyIntervals = 1 << 16;
 // Hands the script to a resolver, `batch` records at a time, and to the end: what is open at `end`
 // is cut there.
 inline void feed(const Script& script, SpanSink& sink, std::size_t batch, std::uint64_t end,
-                 std::size_t max_intervals = kManyIntervals) {
-  Resolver resolver(script.dictionary, sink, TickScale{}, max_intervals);
+                 std::size_t max_intervals = kManyIntervals, bool infers = false) {
+  Resolver resolver(script.dictionary, sink, TickScale{}, max_intervals, infers);
   for (const ThreadScript& thread : script.threads()) {
     resolver.open_lane(thread.lane(), thread.key(), thread.key(), "");
   }
@@ -220,12 +223,12 @@ constexpr std::uint64_t kEnd = 1'000'000;
 
 // The script's spans. However the records are cut into batches, they must be the same.
 inline SpanLog resolve(const Script& script, std::uint64_t end = kEnd,
-                       std::size_t max_intervals = kManyIntervals) {
+                       std::size_t max_intervals = kManyIntervals, bool infers = false) {
   SpanLog log(script.dictionary);
-  feed(script, log, std::max<std::size_t>(script.written.size(), 1), end, max_intervals);
+  feed(script, log, std::max<std::size_t>(script.written.size(), 1), end, max_intervals, infers);
   for (const std::size_t batch : {1, 3}) {
     SpanLog other(script.dictionary);
-    feed(script, other, batch, end, max_intervals);
+    feed(script, other, batch, end, max_intervals, infers);
     EXPECT_EQ(other.stream(), log.stream()) << "in batches of " << batch;
   }
   return log;

@@ -4,10 +4,19 @@ Nothing here may fail the program: whatever goes wrong is said on stderr, and th
 unrecorded. A sitecustomize of the user's own is imported as it would have been.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
 import sys
+
+TYPE_CHECKING = False  # typing is slow to import, and a program may do without
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -19,17 +28,18 @@ def _others() -> list[str]:
 class _ArmingLoader:
     """torch's own loader; when torch is there, layertrace gets ready."""
 
-    def __init__(self, loader):
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        module.__spec__.loader = self._loader  # type: ignore[union-attr]
         self._loader.exec_module(module)
         _arm()
 
@@ -38,13 +48,15 @@ class _TorchFinder:
     """Stands before all other finders until torch is asked for."""
 
     @classmethod
-    def find_spec(cls, name, path=None, target=None):
+    def find_spec(
+        cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != "torch":
             return None
         sys.meta_path.remove(cls)
         spec = importlib.util.find_spec("torch")
         if spec is not None and spec.loader is not None:
-            spec.loader = _ArmingLoader(spec.loader)
+            spec.loader = _ArmingLoader(spec.loader)  # type: ignore[assignment]
         return spec
 
 

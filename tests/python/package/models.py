@@ -7,6 +7,9 @@ from torch import Tensor, nn
 # What the backward of one Linear runs, where its input comes from another layer or needs none.
 LINEAR = "AddmmBackward0 TBackward0 AccumulateGrad AccumulateGrad"
 
+# The same where it is called twice: its parameters get one gradient each.
+TWO_CALLS = "AddmmBackward0 TBackward0 AddmmBackward0 TBackward0 AccumulateGrad AccumulateGrad"
+
 
 class Pair(nn.Module):
     """Two layers, and an operator of the root's own between them."""

@@ -16,6 +16,8 @@ import torch
 
 # A backward node by its name and its layer's path; None is nobody.
 Node = tuple[str, str | None]
+# Names of nodes, in any order, by the path of the layer that they must belong to.
+Table = dict[str | None, str]
 
 
 def is_node(each: Slice) -> bool:
@@ -58,8 +60,8 @@ class Recorded:
         return Counter((each.name, each.path) for each in self.node_slices)
 
     @property
-    def by_layer(self) -> dict[str | None, str]:
-        """The same to be compared with a table written by hand: see `names`."""
+    def by_layer(self) -> Table:
+        """The same, to be compared with a table written by hand: see `assert_nodes`."""
         found: dict[str | None, list[str]] = defaultdict(list)
         for each in self.node_slices:
             found[each.path].append(each.name)
@@ -92,6 +94,18 @@ class Recorded:
 def names(*each: str) -> str:
     """Names in one order, so that a failure shows what is missing at a glance."""
     return " ".join(sorted(word for text in each for word in text.split()))
+
+
+def times(n: int, text: str) -> str:
+    return " ".join([text] * n)
+
+
+def assert_nodes(run: Recorded, table: Table) -> None:
+    """Exactly these nodes ran: in the trace, and in the report."""
+    assert run.by_layer == {path: names(text) for path, text in table.items()}
+    assert run.profile.health.nodes == len(run.node_slices)
+    nobodys = sum(each.count for each in run.profile.health.unattributed_nodes)
+    assert nobodys == len(table.get(None, "").split())
 
 
 def record(

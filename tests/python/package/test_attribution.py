@@ -12,24 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from models import LINEAR, PAIR, Calls, Pair
-from recorded import Recorded, names, record
+from models import LINEAR, PAIR, TWO_CALLS, Calls, Pair
+from recorded import Recorded, Table, assert_nodes, names, record, times
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 from witness import count_runs, names_made, short_name, watch
 
 import torch
 from torch import Tensor, nn
 
-Table = dict[str | None, str]
-
 OUTSIDE = "backward of operators outside any module"
 FOREIGN_LEAF = "gradient of a tensor that no registered module owns"
 MADE_BEFORE = "backward of operators that ran before the recording began"
-
-
-def assert_table(run: Recorded, table: Table) -> None:
-    assert run.by_layer == {path: names(text) for path, text in table.items()}
-    assert run.profile.health.nodes == sum(run.nodes.values())
 
 
 def causes(run: Recorded) -> dict[str, str]:
@@ -40,15 +33,11 @@ def causes(run: Recorded) -> dict[str, str]:
     }
 
 
-def times(n: int, text: str) -> str:
-    return " ".join([text] * n)
-
-
 def expect(model: nn.Module, loss: Callable[[], Tensor], table: Table, ops: bool) -> Recorded:
     """One step's nodes are those of the table, and those that the graph tells."""
     expected, calls = watch(model, loss)
-    run = record(model, lambda: loss().backward(), ops=ops)  # type: ignore[no-untyped-call]
-    assert_table(run, table)
+    run = record(model, lambda: torch.autograd.backward(loss()), ops=ops)
+    assert_nodes(run, table)
     assert run.nodes == expected
     assert run.forward_calls() == calls
     return run
@@ -147,12 +136,24 @@ def test_a_loss_that_is_a_module(ops: bool) -> None:
     model, criterion = Pair(), nn.MSELoss()
     x, y = torch.randn(2, 3), torch.randn(2, 3)
     run = record(model, lambda: criterion(model(x), y).backward(), ops=ops)
-    assert_table(
+    assert_nodes(
         run,
         {"(MSELoss)": "MseLossBackward0", "": "TanhBackward0", "a": LINEAR, "b": LINEAR},
     )
     assert causes(run) == {}
     assert not run.profile.find("(MSELoss)").registered  # type: ignore[union-attr]
+
+
+def test_autocast(ops: bool) -> None:
+    """The casts of weights and biases are made, and undone, in the layers that use them."""
+    model, x = Pair(), torch.randn(2, 3)
+
+    def loss() -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(x).sum()  # type: ignore[no-any-return]
+
+    cast = times(2, "ToCopyBackward0")
+    expect(model, loss, PAIR | {"a": f"{LINEAR} {cast}", "b": f"{LINEAR} {cast}"}, ops)
 
 
 # ---- In-place operators ---------------------------------------------------------------------
@@ -228,7 +229,7 @@ def resnet18_by_hand() -> Table:
 
 def test_resnet18(ops: bool) -> None:
     """Full backward hooks raise on its in-place ReLUs."""
-    from torchvision.models import resnet18
+    from torchvision.models import resnet18  # type: ignore[import-untyped]
 
     model, x, labels = resnet18(), torch.randn(2, 3, 32, 32), torch.tensor([1, 2])
     run = expect(
@@ -290,7 +291,7 @@ def test_a_module_that_returns_none(ops: bool) -> None:
     model = Calls(lambda self, x: self.inner(x) or kept.pop().sin(), inner=Returns(kept.append))
     x = torch.randn(2, 3)
     run = record(model, lambda: model(x).sum().backward(), ops=ops)
-    assert_table(
+    assert_nodes(
         run,
         {
             None: "SumBackward0",
@@ -311,7 +312,7 @@ def test_a_module_that_is_used_twice(ops: bool) -> None:
     table: Table = {
         None: "SumBackward0",
         "": "ReluBackward0",
-        "fc": times(2, "AddmmBackward0 TBackward0") + times(2, " AccumulateGrad"),
+        "fc": TWO_CALLS,
     }
     run = expect(model, lambda: model(x).sum(), table, ops)
     layer = run.profile.find("fc")
@@ -329,7 +330,7 @@ def test_a_module_in_two_places(ops: bool) -> None:
     )
     x = torch.randn(2, 3)
     run = record(model, lambda: model(x).sum().backward(), ops=ops)
-    assert_table(
+    assert_nodes(
         run,
         {
             None: "SumBackward0",
@@ -357,7 +358,7 @@ def test_tied_weights(ops: bool) -> None:
 
 def test_a_module_that_calls_itself(ops: bool) -> None:
     def body(self: Any, x: Tensor, depth: int = 0) -> Tensor:
-        return x.sin() if depth == 3 else self(x * 2, depth + 1) + 1  # type: ignore[no-any-return]
+        return x.sin() if depth == 3 else self(x * 2, depth + 1) + 1
 
     model, x = Calls(body), torch.randn(2, 3, requires_grad=True)
     table: Table = {
@@ -379,7 +380,7 @@ def test_no_backward(mode: str, ops: bool) -> None:
                 model(x)
 
     run = record(model, body, ops=ops)
-    assert_table(run, {})
+    assert_nodes(run, {})
     assert run.calls == {("", "forward"): 1, ("a", "forward"): 1, ("b", "forward"): 1}
     for layer in run.profile.layers:
         assert layer.ran
@@ -401,7 +402,7 @@ def test_gradient_accumulation(ops: bool) -> None:
     """Three backward passes in one step: three times the nodes, in each layer."""
     model, x = Pair(), torch.randn(2, 3)
     run = record(model, lambda: [model(x).sum().backward() for _ in range(3)], ops=ops)
-    assert_table(run, {path: times(3, text) for path, text in PAIR.items()})
+    assert_nodes(run, {path: times(3, text) for path, text in PAIR.items()})
     assert run.profile.step_count == 1
     for path in ("", "a", "b"):
         layer = run.profile.find(path)
@@ -424,7 +425,7 @@ class Checkpointed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y = checkpoint(self.block, self.first(x), use_reentrant=self.reentrant)
-        return y.sin()  # type: ignore[union-attr, no-any-return]
+        return y.sin()  # type: ignore[no-any-return]
 
 
 CHECKPOINTED: Table = {
@@ -459,7 +460,7 @@ def test_checkpointing_reentrant(ops: bool) -> None:
         "": "SinBackward0 CheckpointFunctionBackward",
         None: "SumBackward0 AccumulateGrad",  # of the leaf that the checkpoint makes of its input
     }
-    assert_table(run, table)
+    assert_nodes(run, table)
     assert causes(run) == {OUTSIDE: "SumBackward0", FOREIGN_LEAF: "AccumulateGrad"}
     assert_recomputed(run)
     # Each layer alone has the nodes that its recomputation must have had.
@@ -499,9 +500,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> Tensor:
         (x,) = context.saved_tensors
-        return gradient * 3 * x * x
+        return gradient * 3 * x * x  # type: ignore[no-any-return]
 
 
 class Halves(torch.autograd.Function):
@@ -510,7 +511,7 @@ class Halves(torch.autograd.Function):
         return x / 2, x / 2
 
     @staticmethod
-    def backward(context: Any, one: Tensor, other: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(context: Any, one: Tensor, other: Tensor) -> Tensor:
         return (one + other) / 2
 
 
@@ -548,7 +549,7 @@ def test_double_backward(ops: bool) -> None:
     def body() -> None:
         x = torch.randn(2, 3, requires_grad=True)
         (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
-        slope.pow(2).sum().backward()
+        torch.autograd.backward(slope.pow(2).sum())
 
     run = record(model, body, ops=ops)
     made = "MmBackward0 TBackward0"
@@ -591,7 +592,7 @@ def test_one_graph_twice(ops: bool) -> None:
         loss.backward()
 
     run = record(model, body, ops=ops)
-    assert_table(run, {path: times(2, text) for path, text in PAIR.items()})
+    assert_nodes(run, {path: times(2, text) for path, text in PAIR.items()})
     layer = run.profile.find("a")
     assert layer is not None
     assert (layer.calls, layer.backward.calls.mean) == (1, 2)
@@ -605,7 +606,7 @@ def test_a_graph_from_before_the_session(ops: bool) -> None:
     run = record(model, loss.backward, ops=ops)
     before = "SumBackward0 TanhBackward0" + times(2, " AddmmBackward0 TBackward0")
     owned = "AccumulateGrad AccumulateGrad"
-    assert_table(run, {None: before, "a": owned, "b": owned})
+    assert_nodes(run, {None: before, "a": owned, "b": owned})
     assert causes(run) == {MADE_BEFORE: names(before)}
 
 
@@ -641,7 +642,7 @@ def test_a_gradient_that_stops_at_a_hidden_tensor(ops: bool) -> None:
         torch.autograd.grad(loss, hidden)
 
     run = record(model, body, ops=ops)
-    assert_table(run, {None: "SumBackward0", "b": "AddmmBackward0"})
+    assert_nodes(run, {None: "SumBackward0", "b": "AddmmBackward0"})
     assert run.profile.find("a").backward.empty  # type: ignore[union-attr]
 
 
@@ -655,6 +656,41 @@ def test_a_hook_on_a_tensor_runs_for_the_node_that_made_it() -> None:
     run = record(model, lambda: model(x).sum().backward())
     assert run.operators_of("a", "backward")["aten::cosh"] == 1
     assert sum(each.name == "aten::cosh" for each in run.operators) == 1
+
+
+def test_saved_tensors_that_are_packed(ops: bool) -> None:
+    """They are unpacked by the nodes that need them, for the layers of these."""
+    model, x = Pair(), torch.randn(2, 3)
+
+    def body() -> None:
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.exp(), lambda t: t.log()):
+            loss = model(x).sum()
+        loss.backward()
+
+    run = record(model, body, ops=ops)
+    assert_nodes(run, PAIR)
+    if ops:
+        for path, saved in {"": 1, "a": 1, "b": 2}.items():  # tanh: y; addmm: x, and W for dx
+            assert run.operators_of(path, "forward")["aten::exp"] == saved
+            assert run.operators_of(path, "backward")["aten::log"] == saved
+
+
+def test_an_optimizer_inside_the_backward(ops: bool) -> None:
+    """Each parameter is updated as soon as its gradient is there: that is no backward."""
+    model, x = Pair(), torch.randn(2, 3)
+    optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
+
+    def update(parameter: Tensor) -> None:
+        optimizers[parameter].step()  # type: ignore[index]
+        optimizers[parameter].zero_grad()  # type: ignore[index]
+
+    for each in model.parameters():
+        each.register_post_accumulate_grad_hook(update)
+    run = record(model, lambda: model(x).sum().backward(), ops=ops)
+    assert_nodes(run, PAIR)
+    assert run.regions("optimizer") == ["SGD.step", "zero_grad"] * 4
+    if ops:
+        assert run.operators_of(None, "optimizer")["aten::add_"] == 4
 
 
 # ---- Threads --------------------------------------------------------------------------------
@@ -672,7 +708,7 @@ def in_threads(n: int, function: Callable[[], object]) -> list[Any]:
 
 
 def test_forward_in_threads(ops: bool) -> None:
-    """Each thread numbers its nodes from where it stands: the same numbers, in each one's scopes."""
+    """Each thread numbers its nodes for itself: the same numbers, of different scopes."""
     together = threading.Barrier(2)
 
     def body(self: Any, x: Tensor) -> Tensor:
@@ -685,7 +721,7 @@ def test_forward_in_threads(ops: bool) -> None:
     run = record(
         model, lambda: [loss.backward() for loss in in_threads(2, lambda: model(x).sum())], ops=ops
     )
-    assert_table(run, {path: times(2, text) for path, text in PAIR.items()})
+    assert_nodes(run, {path: times(2, text) for path, text in PAIR.items()})
     assert run.calls == {("", "forward"): 2, ("a", "forward"): 2, ("b", "forward"): 2}
     called_on = {each.track for each in run.slices if each.category == "forward"}
     assert len(called_on) == 2
@@ -694,7 +730,7 @@ def test_forward_in_threads(ops: bool) -> None:
 def test_forward_and_backward_in_threads(ops: bool) -> None:
     model, x = Pair(), torch.randn(2, 3)
     run = record(model, lambda: in_threads(2, lambda: model(x).sum().backward()), ops=ops)
-    assert_table(run, {path: times(2, text) for path, text in PAIR.items()})
+    assert_nodes(run, {path: times(2, text) for path, text in PAIR.items()})
     assert causes(run) == {OUTSIDE: "SumBackward0 SumBackward0"}
 
 
@@ -709,5 +745,5 @@ def test_a_loss_on_a_thread_of_its_own(ops: bool) -> None:
         output.sum().backward()
 
     run = record(model, lambda: in_threads(1, train), ops=ops)
-    assert_table(run, PAIR)
+    assert_nodes(run, PAIR)
     assert causes(run) == {OUTSIDE: "SumBackward0"}

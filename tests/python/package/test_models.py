@@ -42,7 +42,7 @@ def images(model: nn.Module, size: int) -> Trained:
 
 
 def resnet18() -> Trained:
-    from torchvision.models import resnet18
+    from torchvision.models import resnet18  # type: ignore[import-untyped]
 
     return images(resnet18(), 64)
 
@@ -83,7 +83,7 @@ def gpt2(**options: Any) -> Trained:
     """Its loss is computed in the root's forward: nothing is left outside."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config(
+    config = GPT2Config(  # type: ignore[call-arg]
         vocab_size=50,
         n_positions=16,
         n_embd=16,
@@ -93,14 +93,14 @@ def gpt2(**options: Any) -> Trained:
         eos_token_id=0,
         loss_type="ForCausalLM",
     )
-    model, ids = GPT2LMHeadModel(config), tokens()
+    model, ids = GPT2LMHeadModel(config), tokens()  # type: ignore[no-untyped-call]
     return Trained(model, lambda: model(ids, labels=ids, **options).loss, outside=())
 
 
 def bert() -> Trained:
     from transformers import BertConfig, BertForSequenceClassification
 
-    config = BertConfig(
+    config = BertConfig(  # type: ignore[call-arg]
         vocab_size=50,
         hidden_size=16,
         num_hidden_layers=2,
@@ -109,7 +109,7 @@ def bert() -> Trained:
         max_position_embeddings=16,
         num_labels=3,
     )
-    model, ids = BertForSequenceClassification(config), tokens()
+    model, ids = BertForSequenceClassification(config), tokens()  # type: ignore[no-untyped-call]
     mask = torch.ones_like(ids)
     return Trained(
         model, lambda: functional.cross_entropy(model(ids, attention_mask=mask).logits, LABELS)
@@ -119,7 +119,7 @@ def bert() -> Trained:
 def vit() -> Trained:
     from transformers import ViTConfig, ViTForImageClassification
 
-    config = ViTConfig(
+    config = ViTConfig(  # type: ignore[call-arg]
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -210,14 +210,14 @@ def compare(trained: Trained) -> Compared:
     with Witness(model) as witness:
         loss = seeded(trained.loss)
     nodes = witness.nodes(loss)
-    loss.backward()  # type: ignore[no-untyped-call]
+    torch.autograd.backward(loss)
     unprofiled = gradients(model)
     model.zero_grad()
     recorded: list[Tensor] = []
 
     def step() -> None:
         recorded.append(seeded(trained.loss))
-        recorded[0].backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(recorded[0])
 
     run = record(model, step)
     return Compared(
@@ -281,7 +281,7 @@ def test_operators_are_those_that_each_forward_dispatches(compared: Compared) ->
             seeded(compared.trained.loss)
     assert operators.found
     recorded = Counter(
-        (each.name, each.path) for each in compared.run.operators if each.category == "forward"
+        (each.name, str(each.path)) for each in compared.run.operators if each.category == "forward"
     )
     missing = operators.found - recorded
     assert {key: n for key, n in missing.items() if key[0] not in CHOSEN_DIFFERENTLY} == {}

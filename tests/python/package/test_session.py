@@ -260,7 +260,7 @@ def test_an_optimizers_closure_is_no_part_of_it() -> None:
         loss.backward()
         return loss  # type: ignore[no-any-return]
 
-    run = record(model, lambda: optimizer.step(closure))
+    run = record(model, lambda: optimizer.step(closure))  # type: ignore[no-untyped-call]
     n = run.calls["", "forward"]
     assert n >= 2
     assert run.nodes["AddmmBackward0", "a"] == n
@@ -290,7 +290,7 @@ def test_steps_of_two_optimizers(first: str) -> None:
 
 def test_an_optimizer_of_ones_own() -> None:
     class Halve(torch.optim.Optimizer):
-        def step(self, closure: Any = None) -> None:
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]
             for group in self.param_groups:
                 for parameter in group["params"]:
                     parameter.data.mul_(0.5)
@@ -538,7 +538,7 @@ def test_a_file_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [output]
     trace = decode(output)
     assert trace.footer is not None
-    assert [each.name for each in trace.on(trace.track_named("steps"))][0] == "step 0"
+    assert trace.on(trace.track_named("steps"))[0].name == "step 0"
     assert layertrace.load(output).to_dict() == session.profile.to_dict()
 
 
@@ -707,7 +707,7 @@ def test_options_that_do_not_exist() -> None:
     assert "definition" in error.remedy
     assert '"colour"' in profile.tree(start="colour")
     with pytest.raises(TypeError):
-        profile.tree(colour=True)
+        profile.tree(colour=True)  # type: ignore[call-arg]
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -740,7 +740,7 @@ def test_names_that_models_cannot_have() -> None:
 
 @pytest.mark.parametrize("model", [3, [nn.Linear(1, 1)], {}, {"a": 3}, {3: nn.Linear(1, 1)}, "m"])
 def test_what_is_no_model(model: Any) -> None:
-    with pytest.raises(TypeError, match="takes an nn.Module, or a dict of names"):
+    with pytest.raises(TypeError, match=r"takes an nn\.Module, or a dict of names"):
         layertrace.profile(model)
 
 
@@ -755,14 +755,17 @@ def test_what_is_no_model_leaves_no_half_made_session(monkeypatch: pytest.Monkey
     assert ignored == []
 
 
+NO_OPTIMIZER = r"takes a torch\.optim\.Optimizer or several.*session\.step"
+
+
 def test_what_is_no_optimizer() -> None:
-    with pytest.raises(TypeError, match=r"takes a torch.optim.Optimizer or several.*session.step"):
+    with pytest.raises(TypeError, match=NO_OPTIMIZER):
         layertrace.profile(Pair(), optimizer=[3])  # type: ignore[list-item]
 
 
 # BUG: fails with "'int' object is not iterable".
 def test_what_is_no_optimizer_nor_several() -> None:
-    with pytest.raises(TypeError, match=r"takes a torch.optim.Optimizer or several.*session.step"):
+    with pytest.raises(TypeError, match=NO_OPTIMIZER):
         layertrace.profile(Pair(), optimizer=3)  # type: ignore[arg-type]
 
 

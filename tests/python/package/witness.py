@@ -137,11 +137,11 @@ class Witness:
         return hook
 
 
-class OperatorWitness(TorchDispatchMode):
+class OperatorWitness(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Which operators each module's forward dispatches, with a kernel of their own."""
 
     def __init__(self, witness: Witness) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found: Counter[tuple[str, str]] = Counter()
         self._witness = witness
 
@@ -168,22 +168,9 @@ def watch(model: nn.Module, loss: Callable[[], Tensor]) -> tuple[Counter[Node], 
     with Witness(model) as witness:
         value = loss()
     expected = witness.nodes(value)
-    value.backward()
+    torch.autograd.backward(value)
     model.zero_grad()
     return expected, witness.calls
-
-
-def same_gradients(model: nn.Module, other: Mapping[str, Tensor | None]) -> bool:
-    mine = gradients(model)
-    return mine.keys() == other.keys() and all(
-        (mine[name] is None and other[name] is None)
-        or (
-            mine[name] is not None
-            and other[name] is not None
-            and torch.equal(mine[name], other[name])
-        )  # type: ignore[arg-type]
-        for name in mine
-    )
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor | None]:
@@ -191,3 +178,15 @@ def gradients(model: nn.Module) -> dict[str, Tensor | None]:
         name: None if each.grad is None else each.grad.clone()
         for name, each in model.named_parameters()
     }
+
+
+def same_gradients(model: nn.Module, others: Mapping[str, Tensor | None]) -> bool:
+    """To the last bit; where one has none, the other has none."""
+
+    def same(one: Tensor | None, other: Tensor | None) -> bool:
+        if one is None or other is None:
+            return one is other
+        return torch.equal(one, other)
+
+    mine = gradients(model)
+    return mine.keys() == others.keys() and all(same(mine[name], others[name]) for name in mine)

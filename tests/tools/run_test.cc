@@ -1,0 +1,85 @@
+// What `layertrace run` hands on to a program. That it works is tested in tests/python/package.
+#include "run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace layertrace::tools {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+TEST(RunSteps, AreARange) {
+  const auto expect = [](const char* steps, std::uint64_t skip, std::uint64_t warmup,
+                         std::uint64_t record) {
+    const auto schedule = parse_steps(steps);
+    ASSERT_TRUE(schedule) << steps;
+    EXPECT_EQ(schedule->skip, skip) << steps;
+    EXPECT_EQ(schedule->warmup, warmup) << steps;
+    EXPECT_EQ(schedule->record, record) << steps;
+    EXPECT_EQ(schedule->repeat, 1U);
+  };
+  expect("", 5, 2, 5);
+  expect("5:10", 3, 2, 5);
+  expect("0:3", 0, 0, 3);
+  expect(":3", 0, 0, 3);
+  expect("1:2", 0, 1, 1);
+  expect("7:", 5, 2, 0);
+}
+
+TEST(RunSteps, AreRefusedWhereTheyAreNone) {
+  for (const char* steps : {"5", "a:b", "5:5", "10:5", "-1:3", "1:2:3", "1:2x", " 1:2"}) {
+    const auto schedule = parse_steps(steps);
+    ASSERT_FALSE(schedule) << steps;
+    EXPECT_THAT(schedule.error().message(), HasSubstr("as in 5:10")) << steps;
+  }
+}
+
+class RunEnvironment : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(root);
+    std::filesystem::create_directories(root / "inject");
+    std::filesystem::create_directories(root / "lib");
+  }
+  void put(const std::filesystem::path& file) const { std::ofstream(root / file) << ""; }
+
+  const std::filesystem::path root = std::filesystem::absolute("run_environment");
+};
+
+TEST_F(RunEnvironment, PutsLayertraceBeforeWhatIsThere) {
+  put("inject/sitecustomize.py");
+  put("lib/liblayertrace_run.so");
+  const RunOptions options{.steps = "2:4", .output = "x.pftrace", .ops = false, .program = {"p"}};
+  const auto variables = run_environment(
+      root, "/notes", options, {{"PYTHONPATH", "/own"}, {"LD_PRELOAD", "/own.so"}, {"HOME", "/h"}});
+  ASSERT_TRUE(variables) << variables.error().message();
+  EXPECT_EQ(variables->at("PYTHONPATH"), (root / "inject").string() + ":/own");
+  EXPECT_EQ(variables->at("LD_PRELOAD"), (root / "lib/liblayertrace_run.so").string() + ":/own.so");
+  EXPECT_EQ(variables->at("LAYERTRACE_RUN_SCHEDULE"), "0:2:2");
+  EXPECT_EQ(variables->at("LAYERTRACE_RUN_OPS"), "0");
+  EXPECT_EQ(variables->at("LAYERTRACE_RUN_NOTES"), "/notes");
+  EXPECT_THAT(variables->at("LAYERTRACE_RUN_OUTPUT"), EndsWith("/x.pftrace"));
+  EXPECT_FALSE(variables->contains("HOME"));
+}
+
+TEST_F(RunEnvironment, DoesWithWhatIsInstalled) {
+  put("lib/liblayertrace_run.so");
+  const auto cpp_only = run_environment(root, "", {}, {});
+  ASSERT_TRUE(cpp_only);
+  EXPECT_FALSE(cpp_only->contains("PYTHONPATH"));
+  EXPECT_EQ(cpp_only->at("LD_PRELOAD"), (root / "lib/liblayertrace_run.so").string());
+}
+
+TEST_F(RunEnvironment, SaysWhatIsMissing) {
+  const auto variables = run_environment(root, "", {}, {});
+  ASSERT_FALSE(variables);
+  EXPECT_THAT(variables.error().message(), HasSubstr("make build"));
+}
+
+}  // namespace
+}  // namespace layertrace::tools
