@@ -276,7 +276,8 @@ int run(int argc, char** argv) {
   add_view(app, exit_code);
   add_simgpu(app, exit_code);
   const std::string version =
-      fmt::format("layertrace {} (trace format {})", kVersion, kFormatVersion);
+      fmt::format("layertrace {} (trace format {}; tested with torch 2.15, Python 3.11, CUDA 13.2)",
+                  kVersion, kFormatVersion);
   app.set_version_flag("--version", version);
   for (CLI::App* command : app.get_subcommands({})) command->set_version_flag("--version", version);
   try {
