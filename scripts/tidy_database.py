@@ -31,7 +31,7 @@ def main() -> None:
             r"-include \S*cmake_pch\.hxx|-Winvalid-pch|-fpch-preprocess", "", entry["command"]
         )
         for folder, sources in by_folder(Path(entry["file"])).items():
-            if ROOT not in folder.parents or build in folder.parents:
+            if ROOT not in folder.parents or is_others(folder.relative_to(ROOT)):
                 continue
             for source in sources:
                 entries[source] = entry | {
@@ -54,6 +54,11 @@ def main() -> None:
         checked, reverse=True
     ):  # the slowest first, so that none is left over at the end
         print(file)
+
+
+def is_others(folder: Path) -> bool:
+    """Installed, or made by a build."""
+    return folder.parts[0].startswith((".", "build"))
 
 
 def by_folder(file: Path) -> dict[Path, list[Path]]:

@@ -1,14 +1,14 @@
 """The twin of examples/cpp/train_residual_cnn.cc: the same network, weights and data, in Python.
 
-    python train_residual_cnn.py [OUTPUT.pftrace]
+python train_residual_cnn.py [OUTPUT.pftrace]
 """
 
 import sys
 
+import layertrace
+
 import torch
 from torch import nn
-
-import layertrace
 
 STEPS = 6
 CLASSES = 10

@@ -56,7 +56,8 @@ auto without_gil(const Function& function) {
 
 class PythonSession {
  public:
-  explicit PythonSession(Session session) : session_(std::move(session)) {}
+  explicit PythonSession(Session session)
+      : session_(std::make_unique<Session>(std::move(session))) {}
   // Stops the recording if nobody has, which waits for the writer.
   ~PythonSession() {
     const nb::gil_scoped_release release;
@@ -83,7 +84,7 @@ class PythonSession {
   bool recording() const { return session_->recording(); }
 
  private:
-  std::optional<Session> session_;
+  std::unique_ptr<Session> session_;
 };
 
 std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb::object>>& models,

@@ -159,6 +159,7 @@ std::optional<std::string> PythonModules::name_model(binding::Module module) {
 
 std::vector<std::string> PythonModules::notes() {
   std::vector<std::string> notes;
+  notes.reserve(compiled_.size());
   for (const std::string& type : compiled_) {
     notes.push_back(type +
                     " runs as torch.compile has compiled it: its time is its own, and is not "

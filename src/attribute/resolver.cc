@@ -195,7 +195,9 @@ void Resolver::index_inferred(LaneState& state, const Record& record) {
       break;
     }
     case RecordKind::kScopeEnd:
-      if (state.indexed_depth == 0 || --state.indexed_depth != 0) break;
+      if (state.indexed_depth == 0) break;
+      --state.indexed_depth;
+      if (state.indexed_depth != 0) break;
       state.indexed_last_layer = state.indexed_layer;
       state.indexed_last_end = record.sequence;
       break;

@@ -11,6 +11,12 @@
 namespace layertrace {
 namespace {
 
+// The loader's tables tell addresses as numbers.
+template <typename T>
+T* at(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
@@ -24,22 +30,22 @@ struct Tables {
 Tables read_tables(const ElfW(Dyn) * entry) {
   Tables tables;
   for (; entry->d_tag != DT_NULL; ++entry) {
-    const auto* address = reinterpret_cast<const void*>(entry->d_un.d_ptr);
+    const std::uintptr_t address = entry->d_un.d_ptr;
     switch (entry->d_tag) {
       case DT_SYMTAB:
-        tables.symbols = static_cast<const ElfW(Sym)*>(address);
+        tables.symbols = at<const ElfW(Sym)>(address);
         break;
       case DT_STRTAB:
-        tables.names = static_cast<const char*>(address);
+        tables.names = at<const char>(address);
         break;
       case DT_JMPREL:
-        tables.calls = static_cast<const ElfW(Rela)*>(address);
+        tables.calls = at<const ElfW(Rela)>(address);
         break;
       case DT_PLTRELSZ:
         tables.calls_bytes = entry->d_un.d_val;
         break;
       case DT_RELA:
-        tables.others = static_cast<const ElfW(Rela)*>(address);
+        tables.others = at<const ElfW(Rela)>(address);
         break;
       case DT_RELASZ:
         tables.others_bytes = entry->d_un.d_val;
@@ -80,7 +86,7 @@ void search_in(Search& search, std::uintptr_t base, const Tables& tables,
     const auto& symbol = tables.symbols[ELF64_R_SYM(relocation.r_info)];
     if (search.symbol != tables.names + symbol.st_name) continue;
     const std::uintptr_t address = base + relocation.r_offset;
-    auto** entry = reinterpret_cast<void**>(address);
+    auto** entry = at<void*>(address);
     search.slots.push_back({entry, address >= read_only.begin && address < read_only.end, *entry});
   }
 }
@@ -93,10 +99,9 @@ int visit(dl_phdr_info* library, std::size_t /*size*/, void* data) {
   const ElfW(Dyn)* dynamic = nullptr;
   Range read_only;
   const std::uintptr_t base = library->dlpi_addr;
-  for (int i = 0; i < library->dlpi_phnum; ++i) {
+  for (unsigned i = 0; i < library->dlpi_phnum; ++i) {
     const auto& header = library->dlpi_phdr[i];
-    if (header.p_type == PT_DYNAMIC)
-      dynamic = reinterpret_cast<const ElfW(Dyn)*>(base + header.p_vaddr);
+    if (header.p_type == PT_DYNAMIC) dynamic = at<const ElfW(Dyn)>(base + header.p_vaddr);
     if (header.p_type == PT_GNU_RELRO)
       read_only = {base + header.p_vaddr, base + header.p_vaddr + header.p_memsz};
   }
@@ -119,8 +124,7 @@ std::vector<CallSlot> find_call_slots(std::string_view library, std::string_view
 
 bool set_call_slot(const CallSlot& slot, void* function) noexcept {
   const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  auto* page =
-      reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(slot.entry) & ~(page_bytes - 1));
+  auto* page = at<void>(reinterpret_cast<std::uintptr_t>(slot.entry) & ~(page_bytes - 1));
   if (slot.read_only && mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) return false;
   std::atomic_ref(*slot.entry).store(function, std::memory_order_release);
   if (slot.read_only) mprotect(page, page_bytes, PROT_READ);

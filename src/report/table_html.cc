@@ -39,11 +39,11 @@ std::string html_row(const Table& table, const TableRow& row, std::string_view t
   const bool has_note = !row.note.text.empty();
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (has_note && i >= row.note_column) break;
-    out += fmt::format("<{} style=\"{}\">{}</{}>", tag, table.columns[i].left ? kPlain : kFigure,
+    out += fmt::format(R"(<{} style="{}">{}</{}>)", tag, table.columns[i].left ? kPlain : kFigure,
                        paint_html(row.cells[i].text, row.cells[i].tone), tag);
   }
   if (has_note) {
-    out += fmt::format("<{} style=\"{}\" colspan=\"{}\">{}</{}>", tag, kPlain,
+    out += fmt::format(R"(<{} style="{}" colspan="{}">{}</{}>)", tag, kPlain,
                        table.columns.size() + 1 - row.note_column,
                        paint_html(row.note.text, row.note.tone), tag);
   }
@@ -58,7 +58,7 @@ std::string paint_html(std::string_view text, Tone tone) {
                                                        "color:#b58900", "color:#dc322f"};
   const std::string_view style = kStyles[static_cast<std::size_t>(tone)];
   if (text.empty() || style.empty()) return escape_html(text);
-  return fmt::format("<span style=\"{}\">{}</span>", style, escape_html(text));
+  return fmt::format(R"(<span style="{}">{}</span>)", style, escape_html(text));
 }
 
 std::string render_html(const Table& table) {

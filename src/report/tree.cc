@@ -207,9 +207,10 @@ class TreeWriter {
 
   static std::string html_sentences(const std::vector<Sentence>& all) {
     std::string out;
-    for (const Sentence& sentence : all)
+    for (const Sentence& sentence : all) {
       out +=
           fmt::format("<p style=\"margin:0\">{}</p>\n", paint_html(sentence.text, sentence.tone));
+    }
     return out;
   }
 

@@ -73,15 +73,20 @@ bool holds(const torch::nn::Module& holder, const torch::nn::Module* module) {
   });
 }
 
+// A number from a variable; 0 where it is none.
+std::uint64_t number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
+
+// "5:2:5", as the command writes it.
 Schedule read_schedule() {
-  Schedule schedule{.skip = 5, .warmup = 2, .record = 5, .repeat = 1};
-  unsigned long long skip = 0;
-  unsigned long long warmup = 0;
-  unsigned long long record = 0;
-  if (std::sscanf(variable("LAYERTRACE_RUN_SCHEDULE").c_str(), "%llu:%llu:%llu", &skip, &warmup,
-                  &record) == 3)
-    schedule = {.skip = skip, .warmup = warmup, .record = record, .repeat = 1};
-  return schedule;
+  const std::string text = variable("LAYERTRACE_RUN_SCHEDULE");
+  const std::size_t first = text.find(':');
+  const std::size_t second = text.find(':', first + 1);
+  if (first == std::string::npos || second == std::string::npos)
+    return {.skip = 5, .warmup = 2, .record = 5, .repeat = 1};
+  return {.skip = number(text.substr(0, first)),
+          .warmup = number(text.substr(first + 1, second - first - 1)),
+          .record = number(text.substr(second + 1)),
+          .repeat = 1};
 }
 
 // Which of several processes this is, by the variables of the usual launchers; "" for the only one.
@@ -91,8 +96,8 @@ std::string rank() {
       {"PMIX_RANK", "PMIX_SIZE"},       {"PMI_RANK", "PMI_SIZE"},
       {"SLURM_PROCID", "SLURM_NTASKS"},
   };
-  for (const auto& [number, size] : kRanks) {
-    if (!variable(number).empty() && std::atoi(variable(size).c_str()) > 1) return variable(number);
+  for (const auto& [name, size] : kRanks) {
+    if (!variable(name).empty() && number(variable(size)) > 1) return variable(name);
   }
   return "";
 }

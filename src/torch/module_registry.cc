@@ -162,9 +162,10 @@ ModuleRegistry::Found ModuleRegistry::find(Module module, LayerId caller_layer, 
     if (source_->is_replica(module)) {
       if (const LayerId layer = find_replicated(module); layer != kNoLayer) return {layer, false};
     }
-    if (const auto name = source_->name_model(module))
+    if (const auto name = source_->name_model(module)) {
       return {add_model(roots_.empty() && name->empty() ? *name : unused_name(*name), module),
               false};
+    }
   }
   if (caller_layer != kNoLayer && source_->is_generated(module)) return {caller_layer, true};
   return {find_unregistered(source_->type_name(module), caller_layer), false};

@@ -26,12 +26,14 @@ std::optional<Error> refuse(const binding::Models& models) {
   for (const auto& [name, module] : models) {
     if (!names.insert(name).second)
       return error("two models are called '" + name + "'", "Give each model its own name");
-    if (module == nullptr)
+    if (module == nullptr) {
       return error(name.empty() ? "the model is null" : "the model '" + name + "' is null",
                    "Give it a module");
-    if (name.find('.') != std::string::npos)
+    }
+    if (name.find('.') != std::string::npos) {
       return error("the model's name '" + name + "' has a dot",
                    "Dots part the names in a layer's path: leave them out");
+    }
     if (models.size() > 1 && name.empty())
       return error("one of several models has no name", "Give each model a name");
   }

@@ -137,15 +137,14 @@ class SpanLog final : public SpanSink {
 
   std::string line(const Span& span, bool with_calls) const {
     static constexpr const char* kCauses[kCauseCount] = {
-        "",          "no scope",       "thread without scope", "made outside", "made before",
-        "forgotten", "unknown thread", "foreign leaf",         "between nodes",
-        "after layers", "inferred"};
+        "",          "no scope",       "thread without scope", "made outside",  "made before",
+        "forgotten", "unknown thread", "foreign leaf",         "between nodes", "after layers",
+        "inferred"};
     const SpanBegin& b = span.begin;
-    const std::string owner = b.layer != kNoLayer && b.cause == Cause::kInferred
-                                  ? path(b.layer) + " (inferred)"
-                              : b.layer != kNoLayer ? path(b.layer)
-                              : b.cause != Cause::kNone
-                                  ? fmt::format("<{}>", kCauses[static_cast<int>(b.cause)])
+    const std::string owner =
+        b.layer != kNoLayer && b.cause == Cause::kInferred ? path(b.layer) + " (inferred)"
+        : b.layer != kNoLayer                              ? path(b.layer)
+        : b.cause != Cause::kNone ? fmt::format("<{}>", kCauses[static_cast<int>(b.cause)])
                                   : "-";
     std::string text;
     switch (b.kind) {

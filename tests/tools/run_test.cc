@@ -42,24 +42,26 @@ TEST(RunSteps, AreRefusedWhereTheyAreNone) {
 class RunEnvironment : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::remove_all(root);
-    std::filesystem::create_directories(root / "inject");
-    std::filesystem::create_directories(root / "lib");
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_ / "inject");
+    std::filesystem::create_directories(root_ / "lib");
   }
-  void put(const std::filesystem::path& file) const { std::ofstream(root / file) << ""; }
+  void put(const std::filesystem::path& file) const { std::ofstream(root_ / file) << ""; }
 
-  const std::filesystem::path root = std::filesystem::absolute("run_environment");
+  const std::filesystem::path root_ = std::filesystem::absolute("run_environment");
 };
 
 TEST_F(RunEnvironment, PutsLayertraceBeforeWhatIsThere) {
   put("inject/sitecustomize.py");
   put("lib/liblayertrace_run.so");
   const RunOptions options{.steps = "2:4", .output = "x.pftrace", .ops = false, .program = {"p"}};
-  const auto variables = run_environment(
-      root, "/notes", options, {{"PYTHONPATH", "/own"}, {"LD_PRELOAD", "/own.so"}, {"HOME", "/h"}});
+  const auto variables =
+      run_environment(root_, "/notes", options,
+                      {{"PYTHONPATH", "/own"}, {"LD_PRELOAD", "/own.so"}, {"HOME", "/h"}});
   ASSERT_TRUE(variables) << variables.error().message();
-  EXPECT_EQ(variables->at("PYTHONPATH"), (root / "inject").string() + ":/own");
-  EXPECT_EQ(variables->at("LD_PRELOAD"), (root / "lib/liblayertrace_run.so").string() + ":/own.so");
+  EXPECT_EQ(variables->at("PYTHONPATH"), (root_ / "inject").string() + ":/own");
+  EXPECT_EQ(variables->at("LD_PRELOAD"),
+            (root_ / "lib/liblayertrace_run.so").string() + ":/own.so");
   EXPECT_EQ(variables->at("LAYERTRACE_RUN_SCHEDULE"), "0:2:2");
   EXPECT_EQ(variables->at("LAYERTRACE_RUN_OPS"), "0");
   EXPECT_EQ(variables->at("LAYERTRACE_RUN_NOTES"), "/notes");
@@ -69,14 +71,14 @@ TEST_F(RunEnvironment, PutsLayertraceBeforeWhatIsThere) {
 
 TEST_F(RunEnvironment, DoesWithWhatIsInstalled) {
   put("lib/liblayertrace_run.so");
-  const auto cpp_only = run_environment(root, "", {}, {});
+  const auto cpp_only = run_environment(root_, "", {}, {});
   ASSERT_TRUE(cpp_only);
   EXPECT_FALSE(cpp_only->contains("PYTHONPATH"));
-  EXPECT_EQ(cpp_only->at("LD_PRELOAD"), (root / "lib/liblayertrace_run.so").string());
+  EXPECT_EQ(cpp_only->at("LD_PRELOAD"), (root_ / "lib/liblayertrace_run.so").string());
 }
 
 TEST_F(RunEnvironment, SaysWhatIsMissing) {
-  const auto variables = run_environment(root, "", {}, {});
+  const auto variables = run_environment(root_, "", {}, {});
   ASSERT_FALSE(variables);
   EXPECT_THAT(variables.error().message(), HasSubstr("make build"));
 }

@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support import BUILD_DIR
 
 sys.path.insert(0, str(BUILD_DIR / "python"))
+pytest.register_assert_rewrite("recorded")
 
-import torch
+import torch  # noqa: E402
 
 torch.set_num_threads(1)  # sums in one order: gradients are compared bit by bit
 

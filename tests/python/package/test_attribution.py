@@ -685,7 +685,7 @@ def test_an_optimizer_inside_the_backward(ops: bool) -> None:
         optimizers[parameter].zero_grad()  # type: ignore[index]
 
     for each in model.parameters():
-        each.register_post_accumulate_grad_hook(update)
+        each.register_post_accumulate_grad_hook(update)  # type: ignore[no-untyped-call]
     run = record(model, lambda: model(x).sum().backward(), ops=ops)
     assert_nodes(run, PAIR)
     assert run.regions("optimizer") == ["SGD.step", "zero_grad"] * 4

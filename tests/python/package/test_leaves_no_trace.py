@@ -21,7 +21,7 @@ from recorded import Recorded, Table, assert_nodes, names, record, times
 from torch.func import functional_call, grad, vmap
 from torch.nn.modules import module as module_internals
 from torch.nn.utils import parametrizations, parametrize
-from witness import Witness, gradients, same_gradients, watch
+from witness import gradients, same_gradients, watch
 
 import torch
 from torch import Tensor, nn
@@ -371,7 +371,7 @@ def test_a_forward_that_others_have_patched(when: str, ops: bool) -> None:
 def test_a_forward_that_is_called_directly(ops: bool) -> None:
     """Past nn.Module.__call__: the layers are seen, the module itself is not."""
     model, x = Pair(), torch.randn(2, 3)
-    run = record(model, lambda: model.forward(x).sum().backward(), ops=ops)
+    run = record(model, lambda: torch.autograd.backward(model.forward(x).sum()), ops=ops)
     assert run.forward_calls() == {"a": 1, "b": 1}
     assert_nodes(run, {None: "SumBackward0 TanhBackward0", "a": LINEAR, "b": LINEAR})
 
@@ -379,7 +379,7 @@ def test_a_forward_that_is_called_directly(ops: bool) -> None:
 # BUG: fails. The note advises a C++ scope.
 def test_the_report_says_what_to_do_about_it_in_python() -> None:
     model, x = Pair(), torch.randn(2, 3)
-    run = record(model, lambda: model.forward(x).sum().backward())
+    run = record(model, lambda: torch.autograd.backward(model.forward(x).sum()))
     (note,) = run.profile.health.notes
     assert note.startswith("Pair itself was never entered")
     assert "layertrace::" not in note
@@ -627,7 +627,7 @@ def test_a_model_of_fx(ops: bool) -> None:
 
 TOOLS: dict[str, Callable[[nn.Module, Tensor], Any]] = {
     "fx": lambda model, x: torch.fx.symbolic_trace(model),
-    "jit.trace": lambda model, x: torch.jit.trace(model, x),
+    "jit.trace": lambda model, x: torch.jit.trace(model, x),  # type: ignore[no-untyped-call]
     "jit.script": lambda model, x: scripted(model),
     "export": lambda model, x: torch.export.export(model, (x,)).module(),
 }
@@ -1149,14 +1149,3 @@ def test_ten_thousand_steps() -> None:
     assert profile.health.dropped == 0
     assert profile.health.nodes == 5 * 12_000
     assert profile.find("0").calls == 1  # type: ignore[union-attr]
-
-
-def test_the_witness_sees_what_is_wrong() -> None:
-    """A check of the checks: nodes that are given to another layer are told apart."""
-    model, x = Pair(), torch.randn(2, 3)
-    with Witness(model) as witness:
-        loss = model(x).sum()
-    true = witness.nodes(loss)
-    assert true == record(model, lambda: train(model, x)).nodes
-    wrong = Counter({(name, "a" if path == "b" else path): n for (name, path), n in true.items()})
-    assert wrong != true

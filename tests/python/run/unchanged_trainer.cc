@@ -1,5 +1,5 @@
-// A program that knows nothing of layertrace, written as PyTorch's own C++ examples are: the model on
-// the stack, functional operators in its forward, a submodule of one's own.
+// A program that knows nothing of layertrace, written as PyTorch's own C++ examples are: the model
+// on the stack, functional operators in its forward, a submodule of one's own.
 //
 //   unchanged_trainer STEPS [EXIT_CODE | throw]
 #include <torch/torch.h>
