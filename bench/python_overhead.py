@@ -8,8 +8,9 @@ more (the sham: how far two equal things differ on this machine), under layertra
 torch.profiler and so on. A visit starts the tool, runs one step that is not counted (caches are
 filled) and a few that are, and stops the tool; what start and stop take is told apart from the
 steps. From round to round each way follows another one. A figure is the median over the rounds of a
-way's median step divided by that of the bare step in the same round. Processor time is that of all
-threads, layertrace's writer included; the bars for steps are for it.
+way's median step divided by that of the bare step in the same round, with the interval in which
+that median lies by 95 %. Processor time is that of all threads, layertrace's writer included; the
+bars for steps are for it.
 
 Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
 the processor time of the thread that calls.
@@ -22,6 +23,7 @@ import argparse
 import contextlib
 import gc
 import json
+import math
 import os
 import statistics
 import sys
@@ -32,11 +34,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from torch.utils.flop_counter import FlopCounterMode
-
 import torch
 from report import PINNED_MALLOC, BenchError, machine
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 # ---- What runs ----
 
@@ -288,32 +289,33 @@ class Visit:
     """One visit to a way: its median step by each clock, and what came before and after."""
 
     step_ns: dict[str, float]
+    steps: int  # with the one that is not counted
     start_ns: int
     stop_ns: int
 
 
-def visit(way: Way, load: Workload, timed_steps: int) -> Visit:
+def visit(way: Way, load: Workload, timed_ns: int) -> Visit:
+    """Times as many steps as fit, and at least one."""
     context = way(load)
     entering = time.perf_counter_ns()
     end_step = context.__enter__()
     entered = time.perf_counter_ns()
-    taken: dict[str, list[int]] = {clock: [] for clock in CLOCKS}
+    taken: list[list[int]] = []
     try:
-        for number in range(1 + timed_steps):
+        while len(taken) < 2 or sum(wall for wall, *_ in taken[1:]) < timed_ns:
             before = [read() for read in CLOCKS.values()]
             load.step()
             if end_step is not None:
                 end_step()
             after = [read() for read in CLOCKS.values()]
-            if number == 0:
-                continue
-            for clock, first, last in zip(CLOCKS, before, after, strict=True):
-                taken[clock].append(last - first)
+            taken.append([last - first for first, last in zip(before, after, strict=True)])
     finally:
         leaving = time.perf_counter_ns()
         context.__exit__(*sys.exc_info())
-    step_ns = {clock: statistics.median(values) for clock, values in taken.items()}
-    return Visit(step_ns, entered - entering, time.perf_counter_ns() - leaving)
+    stop_ns = time.perf_counter_ns() - leaving
+    medians = [statistics.median(values) for values in zip(*taken[1:], strict=True)]
+    step_ns = dict(zip(CLOCKS, medians, strict=True))
+    return Visit(step_ns, len(taken), entered - entering, stop_ns)
 
 
 def orders(count: int) -> Iterator[list[int]]:
@@ -372,7 +374,7 @@ def try_out(load: Workload, ways: dict[str, Way], progress: Progress) -> dict[st
     for name, way in ways.items():
         progress(f"trying {name}")
         try:
-            visit(way, load, timed_steps=1)
+            visit(way, load, timed_ns=0)
         except BenchError:
             raise
         except RuntimeError as error:
@@ -380,12 +382,12 @@ def try_out(load: Workload, ways: dict[str, Way], progress: Progress) -> dict[st
     return failed
 
 
-def measure(load: Workload, ways: dict[str, Way], rounds: int, timed_steps: int) -> Measured:
+def measure(load: Workload, ways: dict[str, Way], rounds: int, timed_ns: int) -> Measured:
     progress = Progress(load.title)
     progress("bare")
     # Only in the first workload can one see what was there before layertrace came at all.
     fresh = "layertrace" not in sys.modules
-    before = visit(bare, load, rounds * timed_steps) if fresh else None
+    before = visit(bare, load, rounds * timed_ns) if fresh else None
     failed = try_out(load, ways, progress)
     names = [name for name in ways if name not in failed]
     measured = Measured(load, before, {name: [] for name in names}, failed)
@@ -394,7 +396,7 @@ def measure(load: Workload, ways: dict[str, Way], rounds: int, timed_steps: int)
     for number, order in zip(range(rounds), orders(len(names)), strict=False):
         for i in order:
             progress(f"round {number + 1} of {rounds}, {names[i]}")
-            measured.visits[names[i]].append(visit(ways[names[i]], load, timed_steps))
+            measured.visits[names[i]].append(visit(ways[names[i]], load, timed_ns))
     progress.done()
     gc.unfreeze()
     return measured
@@ -404,53 +406,70 @@ def measure(load: Workload, ways: dict[str, Way], rounds: int, timed_steps: int)
 
 
 @dataclass
-class Spread:
-    """The median, and where the middle half lies."""
+class Estimate:
+    """A median, and the interval in which it lies by 95 %; of fewer than six samples, by less."""
 
     median: float
-    first_quartile: float
-    third_quartile: float
+    low: float
+    high: float
+    samples: int
 
     @classmethod
-    def of(cls, samples: list[float]) -> "Spread":
-        first, middle, third = statistics.quantiles(samples, n=4, method="inclusive")
-        return cls(middle, first, third)
+    def of(cls, samples: list[float]) -> "Estimate":
+        ordered = sorted(samples)
+        # How many lie below the true median is binomial, whatever the samples' distribution.
+        tail = max(0, int(len(ordered) / 2 - 0.98 * len(ordered) ** 0.5))
+        return cls(statistics.median(ordered), ordered[tail], ordered[-1 - tail], len(ordered))
+
+    def within(self, low: float, high: float) -> bool:
+        """It lies between these, and no doubt about it."""
+        return self.samples >= 6 and self.low >= low and self.high <= high
+
+    def text(self, form: str) -> list[str]:
+        """The cells of a table."""
+        return [format(self.median, form), f"{self.low:{form}} … {self.high:{form}}"]
 
 
 @dataclass
 class Verdict:
     what: str
-    value: float
-    unit: str
+    value: str
     bar: str
     holds: bool
+    clear: bool  # the whole interval lies on one side of the bar
 
     def __str__(self) -> str:
-        value = f"{self.value:.{0 if self.unit == 'ns' else 3}f} {self.unit}"
-        return f"{'holds ' if self.holds else 'missed'}  {self.what}: {value} ({self.bar})"
+        word = ("holds" if self.holds else "missed") + ("" if self.clear else "?")
+        return f"{word:8}{self.what}: {self.value} ({self.bar})"
+
+
+def at_most(limit: float, what: str, estimate: Estimate, form: str, unit: str) -> Verdict:
+    holds = estimate.median <= limit
+    clear = estimate.within(-math.inf, limit) or estimate.within(limit, math.inf)
+    value, interval = estimate.text(form)
+    return Verdict(what, f"{value} {unit}, {interval}", f"at most {limit:{form}}", holds, clear)
 
 
 def step_verdicts(measured: Measured) -> list[Verdict]:
-    def ratio(way: str) -> Spread:
-        return Spread.of(measured.ratios(way, "processor"))
+    def ratio(way: str) -> Estimate:
+        return Estimate.of(measured.ratios(way, "processor"))
 
-    def verdict(way: str, bar: str, holds: Callable[[float], bool]) -> Verdict:
-        value = ratio(way).median
-        return Verdict(f"{measured.load.title}: {way}", value, "×", bar, holds(value))
-
-    sham = ratio(SHAM)
-    noise = max(sham.third_quartile - 1, 1 - sham.first_quartile)
-    as_sham = f"1.00 ± {noise:.3f}, which holds the sham's middle half"
+    title = measured.load.title
+    sham, after = ratio(SHAM), ratio(AFTER_STOP)
+    value, interval = after.text(".3f")
+    as_sham = f"1.00 as far as can be seen; the sham has {sham.low:.3f} … {sham.high:.3f}"
+    same = after.low <= max(sham.high, 1) and after.high >= min(sham.low, 1)
+    enough = after.samples >= 6
     return [
-        verdict(LAYERS, "at most 1.05", lambda value: value <= 1.05),
-        verdict(OPS, "at most 1.20", lambda value: value <= 1.20),
-        verdict(AFTER_STOP, as_sham, lambda value: abs(value - 1) <= noise),
+        at_most(1.05, f"{title}: {LAYERS}", ratio(LAYERS), ".3f", "×"),
+        at_most(1.20, f"{title}: {OPS}", ratio(OPS), ".3f", "×"),
+        Verdict(f"{title}: {AFTER_STOP}", f"{value} ×, {interval}", as_sham, same, enough),
     ]
 
 
 def call_verdict(measured: Measured) -> Verdict:
-    value = Spread.of(measured.extra_ns_a_call(RECORDING, "thread")).median
-    return Verdict("a module call, recorded: extra", value, "ns", "at most 300", value <= 300)
+    extra = Estimate.of(measured.extra_ns_a_call(RECORDING, "thread"))
+    return at_most(300, "a module call, recorded: extra", extra, ".0f", "ns")
 
 
 def step_figures(measured: Measured) -> dict[str, dict]:
@@ -459,9 +478,9 @@ def step_figures(measured: Measured) -> dict[str, dict]:
             "step_ns": {
                 clock: measured.median(way, lambda v, c=clock: v.step_ns[c]) for clock in CLOCKS
             },
-            "ratio": {clock: asdict(Spread.of(measured.ratios(way, clock))) for clock in CLOCKS},
+            "ratio": {clock: asdict(Estimate.of(measured.ratios(way, clock))) for clock in CLOCKS},
             "start_ns": measured.median(way, lambda v: v.start_ns),
-            "stop_ns": measured.median(way, lambda v: v.stop_ns),
+            "stop_ns_a_step": measured.median(way, lambda v: v.stop_ns / v.steps),
         }
         for way in measured.visits
     }
@@ -476,7 +495,7 @@ def call_figures(measured: Measured) -> dict[str, dict]:
                 for clock in CLOCKS
             },
             "extra_ns": {
-                clock: asdict(Spread.of(measured.extra_ns_a_call(way, clock))) for clock in CLOCKS
+                clock: asdict(Estimate.of(measured.extra_ns_a_call(way, clock))) for clock in CLOCKS
             },
         }
         for way in measured.visits
@@ -497,31 +516,27 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
     )
 
 
-def step_table(measured: Measured, timed_steps: int) -> str:
+def step_table(measured: Measured) -> str:
     rows = []
     for way, figures in step_figures(measured).items():
-        ratio = figures["ratio"]
-        middle = ratio["processor"]
         around = ["", ""]
         if way not in (BARE, SHAM, AFTER_STOP):
-            around = [f"{figures[name] * 1e-6:.2f} ms" for name in ("start_ns", "stop_ns")]
+            around = [f"{figures[name] * 1e-6:.2f} ms" for name in ("start_ns", "stop_ns_a_step")]
         rows.append(
             [
                 way,
                 f"{figures['step_ns']['processor'] * 1e-6:.2f} ms",
-                f"{middle['median']:.3f}",
-                f"{middle['first_quartile']:.3f}–{middle['third_quartile']:.3f}",
-                f"{ratio['thread']['median']:.3f}",
-                f"{ratio['wall']['median']:.3f}",
+                *Estimate.of(measured.ratios(way, "processor")).text(".3f"),
+                f"{figures['ratio']['thread']['median']:.3f}",
+                f"{figures['ratio']['wall']['median']:.3f}",
                 *around,
             ]
         )
-    headings = ["", "step", "processor ×", "middle half", "own thread ×", "wall ×", "start", "stop"]
+    headings = ["", "step", "processor ×", "by 95 %", "own thread ×", "wall ×"]
     load = measured.load
     lines = [
         f"A training step of {load.title}: {load.module_calls} module calls",
-        table(headings, rows),
-        f"start and stop: of a visit of {1 + timed_steps} steps, wall time",
+        table([*headings, "start", "stop, a step"], rows),
     ]
     if measured.before_any_session is not None:
         step_ns = measured.before_any_session.step_ns["processor"]
@@ -531,20 +546,17 @@ def step_table(measured: Measured, timed_steps: int) -> str:
 
 
 def call_table(measured: Measured) -> str:
-    rows = []
-    for way, figures in call_figures(measured).items():
-        extra = figures["extra_ns"]["processor"]
-        rows.append(
-            [
-                way,
-                f"{figures['call_ns']['processor']:.0f} ns",
-                f"{extra['median']:+.1f} ns",
-                f"{extra['first_quartile']:+.1f} – {extra['third_quartile']:+.1f}",
-                f"{figures['extra_ns']['thread']['median']:+.1f} ns",
-                f"{figures['extra_ns']['wall']['median']:+.1f} ns",
-            ]
-        )
-    headings = ["", "call", "processor", "middle half", "own thread", "wall"]
+    rows = [
+        [
+            way,
+            f"{figures['call_ns']['processor']:.0f} ns",
+            *Estimate.of(measured.extra_ns_a_call(way, "processor")).text("+.0f"),
+            f"{figures['extra_ns']['thread']['median']:+.0f}",
+            f"{figures['extra_ns']['wall']['median']:+.0f}",
+        ]
+        for way, figures in call_figures(measured).items()
+    ]
+    headings = ["", "call", "processor, ns", "by 95 %", "own thread, ns", "wall, ns"]
     return f"{measured.load.title.capitalize()}\n{table(headings, rows)}"
 
 
@@ -583,17 +595,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=33, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     options = parser.parse_args()
-    rounds, timed_steps = (2, 1) if options.quick else (options.rounds, 3)
+    rounds, timed_ns = (2, 0) if options.quick else (options.rounds, 120_000_000)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")  # torch's, of hooks and options that are meant here
 
     load_before = os.getloadavg()[0]
     try:
-        steps = [
-            measure(make(), STEP_WAYS, rounds, timed_steps) for make in (transformer, resnet18)
-        ]
-        calls = measure(chain(), CALL_WAYS, rounds, timed_steps)
+        steps = [measure(make(), STEP_WAYS, rounds, timed_ns) for make in (transformer, resnet18)]
+        calls = measure(chain(), CALL_WAYS, rounds, timed_ns)
     except BenchError as error:
         print(f"python_overhead: {error}", file=sys.stderr)
         return 1
@@ -602,21 +612,23 @@ def main() -> int:
         "python": sys.version.split()[0],
         "torch": torch.__version__,
         "rounds": rounds,
-        "timed_steps": timed_steps,
+        "timed_ns": timed_ns,
         "load_before": load_before,
         "load_after": os.getloadavg()[0],
     }
     verdicts = [verdict for measured in steps for verdict in step_verdicts(measured)]
     verdicts.append(call_verdict(calls))
     print(
-        f"{run['machine']}; Python {run['python']}, torch {run['torch']}; {rounds} rounds of "
-        f"{timed_steps} steps; load {load_before:.1f} before, {run['load_after']:.1f} after"
+        f"{run['machine']}; Python {run['python']}, torch {run['torch']}; {rounds} rounds; "
+        f"load {load_before:.1f} before, {run['load_after']:.1f} after"
     )
     for measured in steps:
-        print(f"\n{step_table(measured, timed_steps)}")
+        print(f"\n{step_table(measured)}")
     print(f"\n{call_table(calls)}\n")
     for verdict in verdicts:
         print(verdict)
+    if not all(verdict.clear for verdict in verdicts):
+        print("?: the noise hides it; a quiet machine or more --rounds would tell")
     if options.json is not None:
         figures = {"run": run} | as_json(steps, calls, verdicts)
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

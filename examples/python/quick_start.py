@@ -1,7 +1,7 @@
-import layertrace
-
 import torch
 from torch import nn
+
+import layertrace
 
 model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

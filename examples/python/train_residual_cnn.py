@@ -5,10 +5,10 @@ python train_residual_cnn.py [OUTPUT.pftrace]
 
 import sys
 
-import layertrace
-
 import torch
 from torch import nn
+
+import layertrace
 
 STEPS = 6
 CLASSES = 10

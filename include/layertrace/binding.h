@@ -52,6 +52,8 @@ class LAYERTRACE_API ModuleSource {
   virtual std::shared_ptr<const void> remember(Module module) = 0;
   virtual bool is_same(Module module, const void* remembered) = 0;
 
+  // It calls copies of its children in their place (DataParallel).
+  virtual bool is_replicating(Module /*module*/) { return false; }
   // A copy for one call (DataParallel makes them), which stands for a registered module.
   virtual bool is_replica(Module /*module*/) { return false; }
   // The child shows itself under this module's name, as if the module around it were not there.
@@ -89,6 +91,9 @@ struct Found {
   bool folded = false;
 };
 LAYERTRACE_API Found find(Module module) noexcept;
+
+// The module has got another parameter: the address of its c10::TensorImpl.
+LAYERTRACE_API void add_parameter(Module module, void* tensor) noexcept;
 
 LAYERTRACE_API detail::Entry enter(std::uint32_t layer, Module module) noexcept;
 LAYERTRACE_API void leave(detail::Entry entry, bool thrown) noexcept;

@@ -280,6 +280,10 @@ NB_MODULE(_core, m) {
         nb::arg("program"));
   m.def("module_calls", [] { return nb::borrow(module_calls_descriptor()); });
   m.def("recording", &binding::recording);
+  m.def("add_parameter", [](const nb::object& module, const nb::object& parameter) {
+    if (void* tensor = tensor_address(parameter.ptr()))
+      binding::add_parameter(module.ptr(), tensor);
+  });
   m.def(
       "watch_calls",
       [](const nb::object& watcher) {

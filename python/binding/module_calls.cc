@@ -8,6 +8,8 @@
 
 #include <layertrace/binding.h>
 
+#include "python_modules.h"
+
 namespace layertrace::python {
 namespace {
 
@@ -45,6 +47,8 @@ binding::Found find_slow(PyObject* module, std::uint32_t caller) {
     PyEval_RestoreThread(thread);
     found = binding::find(module);
   }
+  // Called by another than what it is folded into (a checkpoint's recomputation): it is the layer.
+  found.folded = found.folded && caller == found.layer;
   PyObject* reference = PyWeakref_NewRef(module, nullptr);
   if (reference == nullptr) {
     PyErr_Clear();
@@ -117,7 +121,10 @@ PyObject* call_impl(PyObject* module, PyObject* args, PyObject* kwargs) {
 
 // As `nn.Module.__call__` would have gone on.
 PyObject* go_on(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
-  if (bound.compiled != nullptr) return PyObject_Call(bound.compiled, args, kwargs);
+  if (bound.compiled != nullptr) {
+    note_compiled(bound.module);
+    return PyObject_Call(bound.compiled, args, kwargs);
+  }
   return call_impl(bound.module, args, kwargs);
 }
 

@@ -1,5 +1,7 @@
 #include "python_modules.h"
 
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -43,9 +45,31 @@ void for_each_item(binding::Module module, const char* table, const Function& fu
   }
 }
 
+}  // namespace
+
+void* tensor_address(PyObject* tensor) {
+  PyObject* address = PyObject_GetAttrString(tensor, "_cdata");
+  void* result = address != nullptr ? PyLong_AsVoidPtr(address) : nullptr;
+  Py_XDECREF(address);
+  if (result == nullptr) PyErr_Clear();
+  return result;
+}
+
+namespace {
+
 bool is_compiled(binding::Module module) {
   PyObject* own = own_value(module, "_compiled_call_impl");
   return (own != nullptr && own != Py_None) || class_name(as_object(module)) == "OptimizedModule";
+}
+
+// Types of modules that torch.compile has taken over in this session. Its end may be on any thread.
+struct CompiledTypes {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+CompiledTypes& compiled_types() {
+  static auto* types = new CompiledTypes;
+  return *types;
 }
 
 // Wrappers, and the name by which each holds what it wraps.
@@ -64,8 +88,17 @@ constexpr Wrapper kWrappers[] = {
 
 }  // namespace
 
+void note_compiled(PyObject* module) {
+  CompiledTypes& types = compiled_types();
+  const std::lock_guard lock(types.mutex);
+  types.names.insert(class_name(module));
+}
+
 PythonModules::PythonModules(PyObject* name_model, bool fold_wrappers)
-    : name_model_(Py_NewRef(name_model)), fold_wrappers_(fold_wrappers) {}
+    : name_model_(Py_NewRef(name_model)), fold_wrappers_(fold_wrappers) {
+  const std::lock_guard lock(compiled_types().mutex);
+  compiled_types().names.clear();
+}
 
 // May be the last thing a process does: then Python is gone, and nobody needs the reference back.
 PythonModules::~PythonModules() {
@@ -77,7 +110,7 @@ PythonModules::~PythonModules() {
 
 std::string PythonModules::type_name(binding::Module module) {
   std::string name = class_name(as_object(module));
-  if (is_compiled(module)) compiled_.insert(name);
+  if (is_compiled(module)) note_compiled(as_object(module));
   if (!fold_wrappers_) return name;
   for (const Child& child : children(module)) {
     if (is_folded(module, child)) return type_name(child.module);
@@ -94,16 +127,25 @@ std::vector<PythonModules::Child> PythonModules::children(binding::Module module
 
 std::vector<void*> PythonModules::parameters(binding::Module module) {
   std::vector<void*> tensors;
-  for_each_item(module, "_parameters", [&](const char* /*name*/, PyObject* parameter) {
-    PyObject* address = PyObject_GetAttrString(parameter, "_cdata");
-    void* tensor = address != nullptr ? PyLong_AsVoidPtr(address) : nullptr;
-    Py_XDECREF(address);
-    if (tensor == nullptr) {
-      PyErr_Clear();
-    } else {
-      tensors.push_back(tensor);
-    }
-  });
+  const auto add = [&](PyObject* parameter) {
+    if (void* tensor = tensor_address(parameter)) tensors.push_back(tensor);
+  };
+  PyObject* table = own_value(module, "_parameters");
+  if (table != nullptr && PyDict_Check(table)) {
+    for_each_item(module, "_parameters",
+                  [&](const char* /*name*/, PyObject* parameter) { add(parameter); });
+    return tensors;
+  }
+  // A ScriptModule: opaque, and so all that is below it is its own.
+  PyObject* all = PyObject_CallMethod(as_object(module), "parameters", nullptr);
+  PyObject* iterator = all != nullptr ? PyObject_GetIter(all) : nullptr;
+  while (PyObject* parameter = iterator != nullptr ? PyIter_Next(iterator) : nullptr) {
+    add(parameter);
+    Py_DECREF(parameter);
+  }
+  Py_XDECREF(iterator);
+  Py_XDECREF(all);
+  PyErr_Clear();
   return tensors;
 }
 
@@ -125,6 +167,10 @@ bool PythonModules::is_same(binding::Module module, const void* remembered) {
   if (remembered == nullptr) return false;
   auto* reference = const_cast<PyObject*>(static_cast<const PyObject*>(remembered));
   return PyWeakref_GET_OBJECT(reference) == as_object(module);
+}
+
+bool PythonModules::is_replicating(binding::Module module) {
+  return class_name(as_object(module)) == "DataParallel";
 }
 
 bool PythonModules::is_replica(binding::Module module) {
@@ -159,8 +205,10 @@ std::optional<std::string> PythonModules::name_model(binding::Module module) {
 
 std::vector<std::string> PythonModules::notes() {
   std::vector<std::string> notes;
-  notes.reserve(compiled_.size());
-  for (const std::string& type : compiled_) {
+  CompiledTypes& types = compiled_types();
+  const std::lock_guard lock(types.mutex);
+  notes.reserve(types.names.size());
+  for (const std::string& type : types.names) {
     notes.push_back(type +
                     " runs as torch.compile has compiled it: its time is its own, and is not "
                     "divided among the layers inside");

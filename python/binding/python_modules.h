@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +24,7 @@ class PythonModules final : public binding::ModuleSource {
   std::vector<void*> parameters(binding::Module module) override;
   std::shared_ptr<const void> remember(binding::Module module) override;
   bool is_same(binding::Module module, const void* remembered) override;
+  bool is_replicating(binding::Module module) override;
   bool is_replica(binding::Module module) override;
   bool is_generated(binding::Module module) override;
   bool is_folded(binding::Module module, const Child& child) override;
@@ -34,7 +34,12 @@ class PythonModules final : public binding::ModuleSource {
  private:
   PyObject* const name_model_;
   const bool fold_wrappers_;
-  std::set<std::string> compiled_;  // types of modules that torch.compile has taken over
 };
+
+// The address of its c10::TensorImpl; nullptr for what is no tensor.
+void* tensor_address(PyObject* tensor);
+
+// torch.compile has taken the module over; for the notes of the session.
+void note_compiled(PyObject* module);
 
 }  // namespace layertrace::python

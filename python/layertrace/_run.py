@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import torch
+
 from layertrace import _core
 from layertrace._core import Schedule
 from layertrace._errors import Error

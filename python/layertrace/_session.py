@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
 from layertrace import _core
 from layertrace._core import Profile, Schedule
 from layertrace._errors import Error, LayertraceWarning
@@ -51,6 +53,12 @@ class _ModuleCalls:
 module_calls = _ModuleCalls()
 
 
+def _registered(module: torch.nn.Module, _: str, parameter: torch.nn.Parameter | None) -> None:
+    """A module has got another parameter: its gradient belongs there."""
+    if parameter is not None:
+        _core.add_parameter(module, parameter)
+
+
 def _named(models: Models | None) -> list[tuple[str, torch.nn.Module]]:
     if models is None:
         return []
@@ -71,7 +79,7 @@ def _named(models: Models | None) -> list[tuple[str, torch.nn.Module]]:
 def _optimizers(optimizer: Optimizers | None) -> list[torch.optim.Optimizer]:
     if optimizer is None:
         return []
-    several = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+    several = list(optimizer) if isinstance(optimizer, Iterable) else [optimizer]
     for one in several:
         if not isinstance(one, torch.optim.Optimizer):
             raise TypeError(
@@ -135,8 +143,9 @@ class Session:
                 "it was started before",
                 "Call profile() again for another recording",
             )
+        models, self._models = self._models, []  # the result must not keep them alive
         self._core = _core.start(
-            self._models,
+            models,
             self._output,
             self._schedule,
             self._ops,
@@ -147,6 +156,7 @@ class Session:
         )
         self._active = True
         module_calls.install()
+        self._parameter_hook = register_module_parameter_registration_hook(_registered)
         self._steps.watch(self._optimizers)
         return self
 
@@ -248,6 +258,7 @@ class Session:
     def _leave(self) -> None:
         if self._active:
             self._active = False
+            self._parameter_hook.remove()
             self._steps.stop()
             module_calls.remove()
 
@@ -261,7 +272,8 @@ class Session:
         return self._core
 
     def __del__(self) -> None:
-        self._leave()
+        if hasattr(self, "_active"):  # else its making failed
+            self._leave()
 
 
 def profile(

@@ -414,7 +414,7 @@ void Fold::note_modules_not_entered(const Profile& profile) {
     } else {
       note += layer.parent < 0 ? "nobody's" : "that of the module around it";
     }
-    note += ". Put layertrace::ModuleScope scope(this); into its forward";
+    note += ". Call the module itself; one in C++ needs a ModuleScope in its forward";
     notes_.push_back(std::move(note));
   }
 }

@@ -374,11 +374,18 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
   on_frame_end(lane, state, record, SpanKind::kScope);
 
   // The model's forward is over and has made nodes: what follows until the backward is the loss.
-  const bool in_scope = std::any_of(state.frames.begin(), state.frames.end(),
-                                    [](const Frame& f) { return f.kind == SpanKind::kScope; });
+  const auto around = std::find_if(state.frames.begin(), state.frames.end(),
+                                   [](const Frame& f) { return f.kind == SpanKind::kScope; });
+  const bool in_scope = around != state.frames.end();
   const bool made_nodes = record.sequence > frame.first_sequence;
-  if (frame.context.phase == Phase::kForward && !in_scope && made_nodes &&
-      (record.flags & kThrown) == 0 && ends_model(frame.context.layer)) {
+  const bool ends = frame.context.phase == Phase::kForward && made_nodes &&
+                    (record.flags & kThrown) == 0 &&
+                    (frame.held_model || ends_model(frame.context.layer));
+  if (ends && in_scope) {
+    // Called by a module of no model (a wrapper around it): the forward is over when that is.
+    if (!dictionary_.layers[layertrace::index(around->context.layer)].registered)
+      around->held_model = true;
+  } else if (ends) {
     begin_loss(lane, state);
   } else if (infers_ && state.frames.empty() && frame.context.phase == Phase::kForward &&
              dictionary_.layers[layertrace::index(frame.context.layer)].registered &&

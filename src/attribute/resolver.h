@@ -54,6 +54,7 @@ class Resolver final : public RecordConsumer {
     bool is_loss = false;       // the stretch after the model's forward, opened and closed by us
     bool has_phase = false;     // a region whose name says its phase
     bool resumes_loss = false;  // the loss was interrupted for it
+    bool held_model = false;    // a scope in which a whole model was called
     Context context;
     NameId name = kNoName;  // of a region
     std::uint64_t call = 0;

@@ -33,6 +33,13 @@ Found find(Module module) noexcept {
   return {};
 }
 
+void add_parameter(Module module, void* tensor) noexcept {
+  try {
+    if (const auto registry = ModuleRegistry::active()) registry->add_parameter(module, tensor);
+  } catch (...) {  // no memory for it: its gradient will be nobody's
+  }
+}
+
 detail::Entry enter(std::uint32_t layer, Module module) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr || layer == kNoLayer) return {};

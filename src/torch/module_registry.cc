@@ -82,7 +82,7 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
   places.push_back({layer, folded, source_->remember(module)});
   if (first) add_parameters(module, layer);
   if (depth >= kMaxDepth) return layer;
-  const bool replicates = source_->type_name(module) == "DataParallel";
+  const bool replicates = source_->is_replicating(module);
   for (const Child& child : source_->children(module)) {
     if (source_->is_folded(module, child)) {
       add(child.module, {}, depth + 1, layer);
@@ -101,13 +101,21 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
 }
 
 void ModuleRegistry::add_parameters(Module module, LayerId owner) {
-  for (void* parameter : source_->parameters(module)) {
-    auto* tensor = static_cast<c10::TensorImpl*>(parameter);
-    known_parameters_.emplace_back(
-        c10::intrusive_ptr<c10::TensorImpl,
-                           c10::UndefinedTensorImpl>::unsafe_reclaim_from_nonowning(tensor));
-    definitions_.add_parameter(reinterpret_cast<std::uint64_t>(tensor), owner);
-  }
+  for (void* parameter : source_->parameters(module)) add_parameter_of(owner, parameter);
+}
+
+void ModuleRegistry::add_parameter_of(LayerId owner, void* tensor) {
+  auto* impl = static_cast<c10::TensorImpl*>(tensor);
+  known_parameters_.emplace_back(
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::unsafe_reclaim_from_nonowning(
+          impl));
+  definitions_.add_parameter(reinterpret_cast<std::uint64_t>(impl), owner);
+}
+
+void ModuleRegistry::add_parameter(Module module, void* tensor) {
+  const std::lock_guard lock(mutex_);
+  const Found found = find_registered(module, kNoLayer);
+  if (found.layer != kNoLayer) add_parameter_of(found.layer, tensor);
 }
 
 LayerId ModuleRegistry::define(LayerDef def) {

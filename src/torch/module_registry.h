@@ -41,6 +41,9 @@ class ModuleRegistry {
   // Adds a model that nobody named: the first without a name, others by their class.
   void add_model_of_class(Module module);
 
+  // A parameter that a registered module has got since; of another module's nothing is kept.
+  void add_parameter(Module module, void* tensor);
+
   // The module's layer, seen from `caller_layer` (kNoLayer outside any), the layer of `caller`. A
   // module that is registered in several places is the one nearest to the caller.
   Found find(Module module, LayerId caller_layer, Module caller);
@@ -79,6 +82,7 @@ class ModuleRegistry {
   LayerId add(Module module, LayerDef def, int depth, LayerId folded_into = kNoLayer);
   LayerId add_model(const std::string& name, Module module);
   void add_parameters(Module module, LayerId owner);
+  void add_parameter_of(LayerId owner, void* tensor);
   bool is_of(const Place& place, Module module) const;
   Found find_registered(Module module, LayerId caller_layer);
   Found find_below(Module holder, LayerId holder_layer, Module module, int depth);

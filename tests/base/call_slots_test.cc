@@ -8,6 +8,8 @@
 namespace layertrace {
 namespace {
 
+// libstdc++'s operator new calls malloc through its own table; sanitizers bring their own operator.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 int allocations = 0;
 
 void* counting_malloc(std::size_t bytes) {
@@ -15,8 +17,6 @@ void* counting_malloc(std::size_t bytes) {
   return std::malloc(bytes);
 }
 
-// libstdc++'s operator new calls malloc through its own table; sanitizers bring their own operator.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(CallSlots, LeadALibrarysCallsElsewhereAndBack) {
   const auto slots = find_call_slots("/libstdc++.so.6", "malloc");
   ASSERT_FALSE(slots.empty());

@@ -144,12 +144,15 @@ TEST(LayersJson, TellsTheHealth) {
   profile.health.dropped = 7;
   profile.health.cut = true;
   profile.health.cut_scopes = 2;
+  profile.health.inferred = 5;
+  profile.health.inferred_ns = 6000;
   profile.health.thrown_scopes = 1;
   profile.health.notes = {"one", "two"};
   EXPECT_EQ(parsed(profile)["health"], Json::parse(R"({
     "attributed_share": 0.998, "activities": 1204, "activity_ns": 12000000,
     "unattributed": {"launched by a thread with no scope":
         {"count": 3, "ns": 24000, "names": {"aten::add": 2, "aten::mul": 1}}},
+    "inferred": 5, "inferred_ns": 6000,
     "nodes": 310,
     "unattributed_nodes": {"made before the recording began":
         {"count": 4, "ns": 0, "names": {"AddBackward0": 4}}},

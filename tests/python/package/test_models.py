@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import torch
 from recorded import Node, Recorded, record
+from torch import Tensor, nn
 from torch.nn import functional
 from trace_decoder import Slice
 from witness import OperatorWitness, Witness, gradients, same_gradients
-
-import torch
-from torch import Tensor, nn
 
 LABELS = torch.tensor([1, 2])
 CROSS_ENTROPY = ("LogSoftmaxBackward0", "NllLossBackward0")

@@ -1,7 +1,7 @@
 """Who made each autograd node: told by the graph and by plain hooks, with nothing of layertrace.
 
 A node that can be reached from a module's inputs before its forward was made by its caller, or
-earlier; one that can be reached only from its outputs was made inside. Hooks on a copy-free,
+earlier; one that can be reached only from its outputs was made inside. Hooks of an
 unprofiled run see both moments. A gradient's accumulation belongs to the module that registered the
 parameter first.
 """
@@ -14,12 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
 from recorded import Node
+from torch import Tensor, nn
 from torch.autograd.graph import Node as GraphNode
 from torch.utils._python_dispatch import TorchDispatchMode
-
-import torch
-from torch import Tensor, nn
 
 
 def tensors_in(value: object) -> Iterator[Tensor]:

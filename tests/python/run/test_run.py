@@ -147,9 +147,9 @@ def test_other_ways_to_start_python(folder: Path, program: tuple[str, ...], outp
 def test_python_runs_it_too(folder: Path) -> None:
     """`python -m layertrace run train.py` is the same."""
     environment = {**ENVIRONMENT, "PYTHONPATH": str(BUILD_DIR / "python")}
+    words = f"{sys.executable} -m layertrace run --steps 1:3 -o own.pftrace"
     recorded = subprocess.run(
-        [sys.executable, "-m", "layertrace", "run", "--steps", "1:3", "-o", "own.pftrace"]
-        + ["train.py", "4", "5"],
+        [*words.split(), "train.py", "4", "5"],
         cwd=folder,
         capture_output=True,
         encoding="utf-8",
@@ -264,12 +264,12 @@ def test_launchers(folder: Path, launcher: str) -> None:
     """One file per rank, the rank in its name."""
     bin_folder = Path(sys.executable).parent
     words = {
-        "torchrun": [bin_folder / "torchrun", "--nproc-per-node", "2", "train.py", "3"],
-        "accelerate": [bin_folder / "accelerate", "launch", "--cpu", "--num_processes", "2"]
-        + ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-        + ["--num_cpu_threads_per_process", "1", "train.py", "3"],
+        "torchrun": "torchrun --nproc-per-node 2 train.py 3",
+        "accelerate": "accelerate launch --cpu --num_processes 2 --num_machines 1 "
+        "--mixed_precision no --dynamo_backend no --num_cpu_threads_per_process 1 train.py 3",
     }[launcher]
-    recorded = run(folder, *words, options=("--steps", "0:2"))
+    program, *arguments = words.split()
+    recorded = run(folder, bin_folder / program, *arguments, options=("--steps", "0:2"))
     assert recorded.returncode == 0, recorded.stderr
     traces = sorted(path.name for path in folder.glob("*.pftrace*"))
     if launcher == "torchrun":
