@@ -1,16 +1,17 @@
 """What recording costs a training step in Python, beside what other tools cost.
 
-    python_overhead.py [--quick] [--rounds N] [--json FILE]
+    python_overhead.py [--quick] [--seconds N] [--json FILE]
 
 Two models train on one thread: a transformer of 24 tiny layers, where a step is nothing but
-overhead, and torchvision's ResNet18. A round visits each way to run a step once: bare, bare once
-more (the sham: how far two equal things differ on this machine), under layertrace, under
-torch.profiler and so on. A visit starts the tool, runs one step that is not counted (caches are
-filled) and a few that are, and stops the tool; what start and stop take is told apart from the
-steps. From round to round each way follows another one. A figure is the median over the rounds of a
-way's median step divided by that of the bare step in the same round, with the interval in which
-that median lies by 95 %. Processor time is that of all threads, layertrace's writer included; the
-bars for steps are for it.
+overhead, and torchvision's ResNet18. Each way to run a step is visited over and over: under
+layertrace, under torch.profiler, with hooks and so on, and bare (the sham: how far two equal things
+differ on this machine). A visit starts the tool, runs one step that is not counted (caches are
+filled) and one or a few that are, and stops the tool; what start and stop take is told apart from
+the steps. Right before each visit is one without a tool, and a figure is the median of the ratios
+of these pairs, with the interval in which that median lies by 95 %: machines change their speed
+within a second. In a round each way has its turn, in an order in which it follows another one each
+time. Processor time is that of all threads, layertrace's writer included; the bars for steps are
+for it.
 
 Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
 the processor time of the thread that calls.
@@ -31,7 +32,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -241,14 +242,13 @@ def in_record_function(load: Workload) -> Iterator[None]:
     load.model.in_record_function = False
 
 
-BARE = "bare"
 SHAM = "bare, once more"
 LAYERS = "layertrace, ops=False"
 OPS = "layertrace, every operator"
 AFTER_STOP = "after layertrace's stop"
+RECORDING = "layertrace, recording"
 
 STEP_WAYS: dict[str, Way] = {
-    BARE: bare,
     SHAM: bare,
     AFTER_STOP: after_stop,
     LAYERS: layertrace_way(ops=False),
@@ -263,9 +263,7 @@ STEP_WAYS: dict[str, Way] = {
     "FlopCounterMode": flop_counter,
 }
 
-RECORDING = "layertrace, recording"
 CALL_WAYS: dict[str, Way] = {
-    BARE: bare,
     SHAM: bare,
     AFTER_STOP: after_stop,
     "layertrace, idle by its schedule": idle,
@@ -273,6 +271,9 @@ CALL_WAYS: dict[str, Way] = {
     "a forward hook that does nothing": hooks("register_forward_hook"),
     "record_function": in_record_function,
 }
+
+# Those with a bar have two turns in a round.
+WITH_BAR = (SHAM, AFTER_STOP, LAYERS, OPS, RECORDING)
 
 
 # ---- Measuring ----
@@ -351,21 +352,31 @@ class Progress:
 class Measured:
     load: Workload
     before_any_session: Visit | None
-    visits: dict[str, list[Visit]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)  # ways that cannot run it, and why
+    pairs: dict[str, list[tuple[Visit, Visit]]]  # of each way: without it, with it
+    failed: dict[str, str]  # ways that cannot run it, and why
 
     def ratios(self, way: str, clock: str) -> list[float]:
-        """To the bare step of the same round."""
-        pairs = zip(self.visits[way], self.visits[BARE], strict=True)
-        return [visit.step_ns[clock] / bare.step_ns[clock] for visit, bare in pairs]
+        return [tool.step_ns[clock] / none.step_ns[clock] for none, tool in self.pairs[way]]
 
     def extra_ns_a_call(self, way: str, clock: str) -> list[float]:
-        pairs = zip(self.visits[way], self.visits[BARE], strict=True)
         calls = self.load.module_calls
-        return [(visit.step_ns[clock] - bare.step_ns[clock]) / calls for visit, bare in pairs]
+        return [
+            (tool.step_ns[clock] - none.step_ns[clock]) / calls for none, tool in self.pairs[way]
+        ]
 
     def median(self, way: str, read: Callable[[Visit], float]) -> float:
-        return statistics.median(read(visit) for visit in self.visits[way])
+        return statistics.median(read(tool) for _, tool in self.pairs[way])
+
+    def step_ns(self, way: str) -> dict[str, float]:
+        return {clock: self.median(way, lambda v, c=clock: v.step_ns[c]) for clock in CLOCKS}
+
+    def bare_step_ns(self) -> dict[str, float]:
+        return {
+            clock: statistics.median(
+                none.step_ns[clock] for pairs in self.pairs.values() for none, _ in pairs
+            )
+            for clock in CLOCKS
+        }
 
 
 def try_out(load: Workload, ways: dict[str, Way], progress: Progress) -> dict[str, str]:
@@ -382,21 +393,28 @@ def try_out(load: Workload, ways: dict[str, Way], progress: Progress) -> dict[st
     return failed
 
 
-def measure(load: Workload, ways: dict[str, Way], rounds: int, timed_ns: int) -> Measured:
+def measure(load: Workload, ways: dict[str, Way], seconds: float, timed_ns: int) -> Measured:
+    """In as many rounds as take that long, and at least two."""
     progress = Progress(load.title)
     progress("bare")
     # Only in the first workload can one see what was there before layertrace came at all.
     fresh = "layertrace" not in sys.modules
-    before = visit(bare, load, rounds * timed_ns) if fresh else None
+    before = visit(bare, load, int(seconds * 1e9 / 20)) if fresh else None
     failed = try_out(load, ways, progress)
     names = [name for name in ways if name not in failed]
+    turns = names + [name for name in names if name in WITH_BAR]
     measured = Measured(load, before, {name: [] for name in names}, failed)
     gc.collect()
     gc.freeze()  # what is here now stays: collections look at what the ways make
-    for number, order in zip(range(rounds), orders(len(names)), strict=False):
+    start = time.monotonic()
+    for number, order in enumerate(orders(len(turns))):
+        if number >= 2 and time.monotonic() - start > seconds:
+            break
         for i in order:
-            progress(f"round {number + 1} of {rounds}, {names[i]}")
-            measured.visits[names[i]].append(visit(ways[names[i]], load, timed_ns))
+            name = turns[i]
+            progress(f"{time.monotonic() - start:.0f} of {seconds:.0f} s, {name}")
+            pair = (visit(bare, load, timed_ns), visit(ways[name], load, timed_ns))
+            measured.pairs[name].append(pair)
     progress.done()
     gc.unfreeze()
     return measured
@@ -475,30 +493,19 @@ def call_verdict(measured: Measured) -> Verdict:
 def step_figures(measured: Measured) -> dict[str, dict]:
     return {
         way: {
-            "step_ns": {
-                clock: measured.median(way, lambda v, c=clock: v.step_ns[c]) for clock in CLOCKS
-            },
+            "step_ns": measured.step_ns(way),
             "ratio": {clock: asdict(Estimate.of(measured.ratios(way, clock))) for clock in CLOCKS},
             "start_ns": measured.median(way, lambda v: v.start_ns),
             "stop_ns_a_step": measured.median(way, lambda v: v.stop_ns / v.steps),
         }
-        for way in measured.visits
+        for way in measured.pairs
     }
 
 
 def call_figures(measured: Measured) -> dict[str, dict]:
-    calls = measured.load.module_calls
     return {
-        way: {
-            "call_ns": {
-                clock: measured.median(way, lambda v, c=clock: v.step_ns[c]) / calls
-                for clock in CLOCKS
-            },
-            "extra_ns": {
-                clock: asdict(Estimate.of(measured.extra_ns_a_call(way, clock))) for clock in CLOCKS
-            },
-        }
-        for way in measured.visits
+        way: {clock: asdict(Estimate.of(measured.extra_ns_a_call(way, clock))) for clock in CLOCKS}
+        for way in measured.pairs
     }
 
 
@@ -517,10 +524,11 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def step_table(measured: Measured) -> str:
-    rows = []
+    bare_ms = measured.bare_step_ns()["processor"] * 1e-6
+    rows = [["bare", f"{bare_ms:.2f} ms", *[""] * 6]]
     for way, figures in step_figures(measured).items():
         around = ["", ""]
-        if way not in (BARE, SHAM, AFTER_STOP):
+        if way not in (SHAM, AFTER_STOP):
             around = [f"{figures[name] * 1e-6:.2f} ms" for name in ("start_ns", "stop_ns_a_step")]
         rows.append(
             [
@@ -546,18 +554,19 @@ def step_table(measured: Measured) -> str:
 
 
 def call_table(measured: Measured) -> str:
+    bare_ns = measured.bare_step_ns()["thread"] / measured.load.module_calls
     rows = [
         [
             way,
-            f"{figures['call_ns']['processor']:.0f} ns",
-            *Estimate.of(measured.extra_ns_a_call(way, "processor")).text("+.0f"),
-            f"{figures['extra_ns']['thread']['median']:+.0f}",
-            f"{figures['extra_ns']['wall']['median']:+.0f}",
+            *Estimate.of(measured.extra_ns_a_call(way, "thread")).text("+.0f"),
+            f"{figures['processor']['median']:+.0f}",
+            f"{figures['wall']['median']:+.0f}",
         ]
         for way, figures in call_figures(measured).items()
     ]
-    headings = ["", "call", "processor, ns", "by 95 %", "own thread, ns", "wall, ns"]
-    return f"{measured.load.title.capitalize()}\n{table(headings, rows)}"
+    headings = ["", "own thread, ns", "by 95 %", "processor, ns", "wall, ns"]
+    title = f"{measured.load.title.capitalize()}: bare {bare_ns:.0f} ns, and what it costs more"
+    return f"{title}\n{table(headings, rows)}"
 
 
 def as_json(steps: list[Measured], calls: Measured, verdicts: list[Verdict]) -> dict:
@@ -566,6 +575,7 @@ def as_json(steps: list[Measured], calls: Measured, verdicts: list[Verdict]) -> 
             {
                 "workload": measured.load.title,
                 "module_calls": measured.load.module_calls,
+                "bare_step_ns": measured.bare_step_ns(),
                 "before_any_session_ns": measured.before_any_session
                 and measured.before_any_session.step_ns,
                 "ways": step_figures(measured),
@@ -573,7 +583,12 @@ def as_json(steps: list[Measured], calls: Measured, verdicts: list[Verdict]) -> 
             }
             for measured in steps
         ],
-        "module_call": call_figures(calls),
+        "module_call": {
+            "bare_ns": {
+                clock: ns / calls.load.module_calls for clock, ns in calls.bare_step_ns().items()
+            },
+            "extra_ns": call_figures(calls),
+        },
         "bars": [asdict(verdict) for verdict in verdicts],
     }
 
@@ -592,18 +607,20 @@ def pin_malloc() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two rounds: to see that all runs")
-    parser.add_argument("--rounds", type=int, default=33, metavar="N")
+    parser.add_argument(
+        "--seconds", type=float, default=150, metavar="N", help="for each model; 150 unless given"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     options = parser.parse_args()
-    rounds, timed_ns = (2, 0) if options.quick else (options.rounds, 120_000_000)
+    seconds, timed_ns = (0, 0) if options.quick else (options.seconds, 50_000_000)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")  # torch's, of hooks and options that are meant here
 
     load_before = os.getloadavg()[0]
     try:
-        steps = [measure(make(), STEP_WAYS, rounds, timed_ns) for make in (transformer, resnet18)]
-        calls = measure(chain(), CALL_WAYS, rounds, timed_ns)
+        steps = [measure(make(), STEP_WAYS, seconds, timed_ns) for make in (transformer, resnet18)]
+        calls = measure(chain(), CALL_WAYS, seconds / 4, timed_ns)
     except BenchError as error:
         print(f"python_overhead: {error}", file=sys.stderr)
         return 1
@@ -611,15 +628,14 @@ def main() -> int:
         "machine": machine(),
         "python": sys.version.split()[0],
         "torch": torch.__version__,
-        "rounds": rounds,
-        "timed_ns": timed_ns,
+        "seconds": seconds,
         "load_before": load_before,
         "load_after": os.getloadavg()[0],
     }
     verdicts = [verdict for measured in steps for verdict in step_verdicts(measured)]
     verdicts.append(call_verdict(calls))
     print(
-        f"{run['machine']}; Python {run['python']}, torch {run['torch']}; {rounds} rounds; "
+        f"{run['machine']}; Python {run['python']}, torch {run['torch']}; "
         f"load {load_before:.1f} before, {run['load_after']:.1f} after"
     )
     for measured in steps:
@@ -628,7 +644,7 @@ def main() -> int:
     for verdict in verdicts:
         print(verdict)
     if not all(verdict.clear for verdict in verdicts):
-        print("?: the noise hides it; a quiet machine or more --rounds would tell")
+        print("?: the noise hides it; a quiet machine or more --seconds would tell")
     if options.json is not None:
         figures = {"run": run} | as_json(steps, calls, verdicts)
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

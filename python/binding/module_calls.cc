@@ -80,6 +80,7 @@ binding::Found find(PyObject* module) {
 struct BoundCall {
   PyObject_HEAD PyObject* module;
   PyObject* compiled;  // what the module's own compile() has put there; nullptr without
+  PyObject* plain;     // while spare: the module that it was last for, if that had nothing of its own
 };
 
 constexpr std::size_t kSpareCalls = 64;
@@ -90,6 +91,7 @@ PyObject* attribute_name = nullptr;
 
 void call_dealloc(PyObject* self) {
   auto* bound = reinterpret_cast<BoundCall*>(self);
+  bound->plain = bound->compiled == nullptr ? bound->module : nullptr;
   Py_CLEAR(bound->module);
   Py_CLEAR(bound->compiled);
   if (spare_call_count < kSpareCalls) {
@@ -195,8 +197,10 @@ PyObject* own_compiled(PyObject* module) {
 
 PyObject* descriptor_get(PyObject* /*self*/, PyObject* module, PyObject* /*type*/) {
   if (module == nullptr) Py_RETURN_NONE;
-  PyObject* compiled = own_compiled(module);
-  if (compiled == nullptr && PyErr_Occurred() != nullptr) return nullptr;
+  // nn.Module.__call__ asks twice, and then the answer is known.
+  const bool is_plain = spare_call_count != 0 && spare_calls[spare_call_count - 1]->plain == module;
+  PyObject* compiled = is_plain ? nullptr : own_compiled(module);
+  if (compiled == nullptr && !is_plain && PyErr_Occurred() != nullptr) return nullptr;
   if (!binding::recording() && watcher == nullptr)
     return Py_NewRef(compiled != nullptr ? compiled : Py_None);
   BoundCall* bound = nullptr;
@@ -213,6 +217,7 @@ PyObject* descriptor_get(PyObject* /*self*/, PyObject* module, PyObject* /*type*
 }
 
 int descriptor_set(PyObject* /*self*/, PyObject* module, PyObject* value) {
+  for (std::size_t i = 0; i < spare_call_count; ++i) spare_calls[i]->plain = nullptr;
   PyObject* dict = PyObject_GenericGetDict(module, nullptr);
   if (dict == nullptr) return -1;
   const int result = value != nullptr ? PyDict_SetItem(dict, attribute_name, value)

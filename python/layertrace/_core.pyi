@@ -367,6 +367,9 @@ def start(
 def module_calls() -> object:
     """The descriptor that sees module calls from the class attribute of nn.Module."""
 
+def add_parameter(module: object, parameter: object) -> None:
+    """Tells the session of a parameter that a module has got since it began."""
+
 def recording() -> bool:
     """Whether the step that runs is recorded by any session."""
 
