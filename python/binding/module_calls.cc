@@ -80,7 +80,7 @@ binding::Found find(PyObject* module) {
 struct BoundCall {
   PyObject_HEAD PyObject* module;
   PyObject* compiled;  // what the module's own compile() has put there; nullptr without
-  PyObject* plain;     // while spare: the module that it was last for, if that had nothing of its own
+  PyObject* plain;  // while spare: the module that it was last for, if that had nothing of its own
 };
 
 constexpr std::size_t kSpareCalls = 64;

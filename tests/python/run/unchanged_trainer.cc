@@ -5,7 +5,6 @@
 #include <torch/torch.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -28,7 +27,7 @@ struct Net : torch::nn::Module {
   }
   torch::Tensor forward(torch::Tensor x) {
     x = torch::relu(torch::max_pool2d(conv->forward(x), 2));
-    x = torch::relu(fc1->forward(x.view({-1, 4 * 12 * 12})));
+    x = torch::relu(fc1->forward(x.flatten(1)));
     return torch::log_softmax(fc2->forward(block->forward(x)), 1);
   }
   torch::nn::Conv2d conv;
@@ -38,7 +37,7 @@ struct Net : torch::nn::Module {
 };
 
 int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 15;
+  const int steps = argc > 1 ? std::stoi(argv[1]) : 15;
   const std::string end = argc > 2 ? argv[2] : "0";
   torch::manual_seed(1);
   Net model;
@@ -57,5 +56,5 @@ int main(int argc, char** argv) {
   std::printf("loss %.6f\n", loss.item<float>());
   std::fflush(stdout);
   if (end == "throw") throw std::runtime_error("as asked");
-  return std::atoi(end.c_str());
+  return std::stoi(end);
 }
