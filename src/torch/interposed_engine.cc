@@ -4,7 +4,6 @@
 // can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped. See
 // engine.h for the two ways.
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include <dlfcn.h>
 
@@ -69,21 +68,13 @@ using torch::autograd::Node;
 using torch::autograd::ReadyQueue;
 using torch::autograd::variable_list;
 
-// The engine comes here also for a node that it will not run, only to take the gradient that was
-// asked for. It decides by the same table, which does not change while a pass runs.
-bool will_run(const GraphTask& graph_task, Node* node) {
-  if (graph_task.exec_info_.empty()) return true;
-  const auto info = graph_task.exec_info_.find(node);
-  return info != graph_task.exec_info_.end() && info->second.needed_;
-}
-
 // The engine's functions, with the engine as first argument: a member function is called so.
 void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, Node* func,
                        InputBuffer& inputs, const std::shared_ptr<ReadyQueue>& cpu_ready_queue) {
   static const auto next =
       next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
                     const std::shared_ptr<ReadyQueue>&>(kEvaluate);
-  const NodeScope scope(graph_task != nullptr && will_run(*graph_task, func) ? func : nullptr);
+  const NodeScope scope(func);
   next(engine, graph_task, func, inputs, cpu_ready_queue);
 }
 

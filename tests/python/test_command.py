@@ -90,7 +90,9 @@ def test_help_lists_the_commands() -> None:
 @pytest.mark.parametrize("arguments", [(), *((command,) for command in COMMANDS)])
 def test_version(arguments: tuple[str, ...]) -> None:
     text = layertrace_output(*arguments, "--version")
-    assert re.fullmatch(r"layertrace \d+\.\d+\.\d+ \(trace format \d+\)\n", text)
+    assert re.fullmatch(
+        r"layertrace \d+\.\d+\.\d+ \(trace format \d+; tested with torch \d.*\)\n", text
+    )
 
 
 # ---- Recorded runs ----------------------------------------------------------------------------

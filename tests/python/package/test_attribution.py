@@ -621,6 +621,10 @@ def test_a_gradient_of_some_parameters_only(ops: bool) -> None:
     assert names(*without_leaf) == names("AddmmBackward0 TBackward0")
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="the engine comes to a node that is only asked for its gradient, and PyTorch reports it",
+)
 def test_a_gradient_that_stops_at_a_hidden_tensor(ops: bool) -> None:
     """What is only asked for its gradient does not run."""
     model = Calls(lambda self, x: self.b(self.a(x)), a=nn.Linear(3, 3), b=nn.Linear(3, 3))
