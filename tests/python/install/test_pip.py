@@ -69,7 +69,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = {path.name for path in packages.iterdir()}
     install = run(
         *(folder / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"),
-        *("--config-settings=cmake.define.LAYERTRACE_COMMAND=OFF", "."),
+        "--config-settings=cmake.define.LAYERTRACE_COMMAND=OFF",
+        # Not optimised: half the time to compile.
+        "--config-settings=cmake.build-type=Debug",
+        "--config-settings=cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0",
+        ".",
         cwd=SOURCE_DIR,
     )
     assert "Successfully installed layertrace" in install.stdout
