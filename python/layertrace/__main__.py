@@ -1,13 +1,14 @@
 """The command `layertrace`, as pip installs it, and `python -m layertrace`.
 
 It is the same command as a C++ build's, which is in the package. Where that could not be built (pip
-cannot bring CLI11 and cpp-httplib), `run`, `tree`, `layers` and `info` do without it.
+cannot bring CLI11 and cpp-httplib), `run`, `tree` and `layers` do without it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def fallback(arguments: list[str]) -> int:
         description="Which layer is a training step's time going to, forward and backward?",
         epilog="This layertrace was installed without its whole command, for want of CLI11 and "
         "cpp-httplib. Install both (Debian: libcli11-dev libcpp-httplib-dev) and then layertrace "
-        "again for view and simgpu.",
+        "again for info, view and simgpu.",
     )
     parser.add_argument("--version", action="store_true", help="print the versions")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -94,6 +95,22 @@ def fallback(arguments: list[str]) -> int:
     return 2
 
 
+def schedule_of(steps: str) -> str | None:
+    """`5:10` as skip, warm-up and record, as the environment hands them on; None if it is no range.
+
+    The same as parse_steps() of tools/run.cc.
+    """
+    match = re.fullmatch(r"(\d*):(\d*)", steps or "7:12")
+    if match is None:
+        return None
+    first = int(match[1] or 0)
+    record = int(match[2]) - first if match[2] else 0
+    if match[2] and record <= 0:
+        return None
+    warmup = min(2, first)
+    return f"{first - warmup}:{warmup}:{record}"
+
+
 def exec_program(given: argparse.Namespace) -> int:
     """Becomes the program, in an environment in which it is recorded."""
     program = given.program[1:] if given.program[:1] == ["--"] else given.program
@@ -102,20 +119,29 @@ def exec_program(given: argparse.Namespace) -> int:
             "layertrace: no program was given: layertrace run -- python train.py", file=sys.stderr
         )
         return 2
-    first, _, end = (given.steps or "7:12").partition(":")
-    warmup = min(2, int(first or 0))
-    record = int(end) - int(first or 0) if end else 0
+    schedule = schedule_of(given.steps)
+    if schedule is None:
+        print(
+            f"layertrace: cannot record the steps '{given.steps}': this is no range of steps. "
+            "Write the first and the one after the last, as in 5:10; 5: is all from 5 on",
+            file=sys.stderr,
+        )
+        return 2
     os.environ |= {
         "LAYERTRACE_RUN": "1",
         "LAYERTRACE_RUN_OUTPUT": str(Path(given.output).absolute()) if given.output else "",
-        "LAYERTRACE_RUN_SCHEDULE": f"{int(first or 0) - warmup}:{warmup}:{record}",
+        "LAYERTRACE_RUN_SCHEDULE": schedule,
         "LAYERTRACE_RUN_OPS": "0" if given.no_ops else "1",
         "LAYERTRACE_RUN_FOLD_WRAPPERS": "1" if given.fold_wrappers else "0",
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(_PACKAGE / "inject"), os.environ.get("PYTHONPATH")])
         ),
     }
-    os.execvp(program[0], program)
+    try:
+        os.execvp(program[0], program)
+    except OSError as error:
+        print(f"layertrace: cannot run {program[0]}: {error.strerror}", file=sys.stderr)
+        return 127 if isinstance(error, FileNotFoundError) else 126
 
 
 def print_report(given: argparse.Namespace) -> int:

@@ -27,9 +27,9 @@ ENVIRONMENT = {
 
 
 def run(
-    *arguments: str | Path, cwd: Path | None = None, input: str = ""
+    *arguments: str | Path, cwd: Path | None = None, input: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end, whatever that is."""
+    """Runs a program to its end, whatever that is, with further environment variables."""
     return subprocess.run(
         [str(each) for each in arguments],
         cwd=cwd,
@@ -37,7 +37,7 @@ def run(
         capture_output=True,
         encoding="utf-8",
         errors="surrogateescape",
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **variables},
         timeout=TIMEOUT_S,
         check=False,
     )

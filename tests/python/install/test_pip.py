@@ -99,6 +99,12 @@ def test_the_command_without_the_command(environment: Path, tmp_path: Path) -> N
     missing = run(command, "tree", "none.pftrace", cwd=tmp_path, check=False)
     assert missing.returncode == 1
     assert missing.stderr.startswith("layertrace: cannot read none.pftrace")
+    refused = run(command, "run", "--steps", "9:3", "--", "true", cwd=tmp_path, check=False)
+    assert refused.returncode == 2
+    assert "as in 5:10" in refused.stderr
+    absent = run(command, "run", "--", "no-such-program", cwd=tmp_path, check=False)
+    assert absent.returncode == 127
+    assert "cannot run no-such-program" in absent.stderr
     assert "libcli11-dev" in run(command, "--help", cwd=tmp_path).stdout
 
 

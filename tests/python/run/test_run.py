@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import support
 from support import BIN, BUILD_DIR, ENVIRONMENT, TIMEOUT_S
 
 TRAINER = BUILD_DIR / "bin" / "unchanged_trainer"
@@ -69,36 +70,17 @@ def run(
     folder: Path, *program: str | Path, options: tuple[str, ...] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Under `layertrace run`."""
-    return subprocess.run(
-        [str(BIN), "run", *options, "--", *(str(word) for word in program)],
-        cwd=folder,
-        capture_output=True,
-        encoding="utf-8",
-        env={**ENVIRONMENT, **variables},
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return support.run(BIN, "run", *options, "--", *program, cwd=folder, **variables)
 
 
 def plain(folder: Path, *program: str | Path) -> subprocess.CompletedProcess[str]:
     """The same program by itself."""
-    return subprocess.run(
-        [str(word) for word in program],
-        cwd=folder,
-        capture_output=True,
-        encoding="utf-8",
-        env=ENVIRONMENT,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    return support.run(*program, cwd=folder)
 
 
 def profile_of(trace: Path) -> dict:
     """What the command reads from a trace."""
-    output = subprocess.run(
-        [str(BIN), "layers", str(trace)], capture_output=True, check=True, encoding="utf-8"
-    ).stdout
-    return json.loads(output)
+    return json.loads(support.layertrace_output("layers", trace))
 
 
 def layers_of(profile: dict) -> dict[str, dict]:
@@ -146,17 +128,8 @@ def test_other_ways_to_start_python(folder: Path, program: tuple[str, ...], outp
 
 def test_python_runs_it_too(folder: Path) -> None:
     """`python -m layertrace run train.py` is the same."""
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(BUILD_DIR / "python")}
-    words = f"{sys.executable} -m layertrace run --steps 1:3 -o own.pftrace"
-    recorded = subprocess.run(
-        [*words.split(), "train.py", "4", "5"],
-        cwd=folder,
-        capture_output=True,
-        encoding="utf-8",
-        env=environment,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    words = f"{sys.executable} -m layertrace run --steps 1:3 -o own.pftrace train.py 4 5"
+    recorded = support.run(*words.split(), cwd=folder, PYTHONPATH=str(BUILD_DIR / "python"))
     assert recorded.returncode == 5
     assert [step["index"] for step in profile_of(folder / "own.pftrace")["steps"]] == [1, 2]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support import BIN, BUILD_DIR, ENVIRONMENT, TIMEOUT_S
+import support
+from support import BIN, BUILD_DIR
 from trace_decoder import decode
 
 pytestmark = pytest.mark.skipif(
@@ -68,15 +68,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     """The traces' folder, and the calls that hooks have seen in a step of each model."""
     folder = tmp_path_factory.mktemp("simgpu")
     (folder / "train.py").write_text(SCRIPT)
-    result = subprocess.run(
-        [str(BIN), "simgpu", "--", sys.executable, "train.py"],
-        cwd=folder,
-        capture_output=True,
-        encoding="utf-8",
-        env={**ENVIRONMENT, "PYTHONPATH": str(BUILD_DIR / "python")},
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    words = (BIN, "simgpu", "--", sys.executable, "train.py")
+    result = support.run(*words, cwd=folder, PYTHONPATH=str(BUILD_DIR / "python"))
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     return folder, {line["name"]: line["calls"] for line in lines}
@@ -85,11 +78,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
 @pytest.mark.parametrize("name", ["resnet18", "encoder", "lstm"])
 def test_models(recorded: tuple[Path, dict[str, dict[str, int]]], name: str) -> None:
     folder, witness = recorded
-    profile = json.loads(
-        subprocess.run(
-            [str(BIN), "layers", str(folder / f"{name}.pftrace")], capture_output=True, check=True
-        ).stdout
-    )
+    profile = json.loads(support.layertrace_output("layers", folder / f"{name}.pftrace"))
     assert profile["run"]["simulated"], "what ran on it says so"
     calls = {layer["path"]: layer["calls"] for layer in profile["layers"] if layer["calls"]}
     assert calls == witness[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -10,21 +9,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support import BUILD_DIR, ENVIRONMENT, SOURCE_DIR, TIMEOUT_S
+import support
+from support import BUILD_DIR, SOURCE_DIR
 from trace_decoder import decode
 
 EXAMPLES = SOURCE_DIR / "examples" / "python"
 
 
-def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(word) for word in words],
-        capture_output=True,
-        encoding="utf-8",
-        env={**ENVIRONMENT, "PYTHONPATH": str(BUILD_DIR / "python")},
-        timeout=TIMEOUT_S,
-        check=True,
-    )
+def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    result = support.run(*words, cwd=cwd, PYTHONPATH=str(BUILD_DIR / "python"))
+    assert result.returncode == 0, result.stderr
+    return result
 
 
 def what_ran(trace: Path) -> Counter[tuple[str, ...]]:
@@ -61,15 +56,7 @@ def test_the_twin_gives_the_same_tree(tmp_path: Path) -> None:
 
 
 def test_the_quick_start_runs(tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, str(EXAMPLES / "quick_start.py")],
-        cwd=tmp_path,
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(BUILD_DIR / "python")},
-        timeout=TIMEOUT_S,
-        check=True,
-    )
+    result = run(sys.executable, EXAMPLES / "quick_start.py", cwd=tmp_path)
     assert "10 recorded steps" in result.stdout
     assert "(data)" in result.stdout
     assert (tmp_path / "quick_start.pftrace").exists()
