@@ -114,21 +114,29 @@ void forward(int signal) {
   if (child > 0) kill(static_cast<pid_t>(child), signal);
 }
 
+bool is_ignored(int signal) {
+  struct sigaction current {};
+  return sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
+// What whoever started us ignores (nohup: SIGHUP) is neither ours nor the program's to act on.
 void prepare_signals() {
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   action.sa_handler = &forward;
-  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    if (!is_ignored(signal)) sigaction(signal, &action, nullptr);
+  }
   action.sa_handler = SIG_IGN;
   for (const int signal : {SIGINT, SIGQUIT}) sigaction(signal, &action, nullptr);
 }
 
+// In the child, which was forked before any signal was prepared: what was ignored stays so.
 [[noreturn]] void become(const RunOptions& options, const Variables& variables,
                          const sigset_t& mask) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT, SIGPIPE})
-    std::signal(signal, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);  // the command ignores it, the program need not
   sigprocmask(SIG_SETMASK, &mask, nullptr);
   std::vector<char*> arguments;
   arguments.reserve(options.program.size() + 1);

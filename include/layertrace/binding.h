@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,9 +27,9 @@ namespace layertrace::binding {
 // A module is known by its address for as long as it lives.
 using Module = const void*;
 
-// A language's modules, as layertrace looks at them: when a session starts, and when a module is
-// met for the first time. All functions are called on the thread that starts the session or calls
-// find(), and may throw; the session then goes on without what they would have said.
+// A language's modules, as layertrace looks at them: when a session starts or stops, when a module
+// is met for the first time, and when one gets a parameter. All functions are called on the thread
+// that does so, and may throw; the session then goes on without what they would have said.
 class LAYERTRACE_API ModuleSource {
  public:
   struct Child {
@@ -56,6 +57,7 @@ class LAYERTRACE_API ModuleSource {
   virtual bool is_replicating(Module /*module*/) { return false; }
   // A copy for one call (DataParallel makes them), which stands for a registered module.
   virtual bool is_replica(Module /*module*/) { return false; }
+  virtual bool is_replica_of(Module /*replica*/, Module /*module*/) { return false; }
   // The child shows itself under this module's name, as if the module around it were not there.
   virtual bool is_folded(Module /*module*/, const Child& /*child*/) { return false; }
   // A module that a compiler has made, and no part of anyone's model: what it does is its caller's.
@@ -65,6 +67,10 @@ class LAYERTRACE_API ModuleSource {
   virtual std::optional<std::string> name_model(Module /*module*/) { return std::nullopt; }
   // What a reader of the result must know, one sentence each.
   virtual std::vector<std::string> notes() { return {}; }
+
+  // Takes a lock that another thread may hold while it runs functions of this class. A language
+  // with a lock of its own lets go of that while it waits.
+  virtual void wait_for(std::mutex& mutex) { mutex.lock(); }
 };
 
 // The modules that a session knows from the start, each with a name. A single one may have an empty
@@ -85,10 +91,11 @@ inline bool recording() noexcept {
 LAYERTRACE_API std::uint32_t current_layer() noexcept;
 
 // Which layer is this module, seen from the calling thread's innermost call? The answer holds for
-// the same session, module and caller. A folded module takes no scope.
+// the same session, module and caller, unless it is only for now. A folded module takes no scope.
 struct Found {
   std::uint32_t layer = kNoLayer;
   bool folded = false;
+  bool for_now = false;
 };
 LAYERTRACE_API Found find(Module module) noexcept;
 

@@ -1,8 +1,8 @@
 // layertrace._core: sessions and profiles for Python. What is not needed on hot paths is written in
 // Python, in ../layertrace.
+#include <nanobind/make_iterator.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/bind_vector.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include <layertrace/binding.h>
 #include <layertrace/layertrace.h>
 
+#include "gil.h"
 #include "module_calls.h"
 #include "python_modules.h"
 
@@ -81,7 +83,9 @@ class PythonSession {
     const auto saved = without_gil([&] { return session_->save(path); });
     if (!saved) raise(saved.error());
   }
-  bool recording() const { return session_->recording(); }
+  bool recording() const {
+    return without_gil([&] { return session_->recording(); });
+  }
 
  private:
   std::unique_ptr<Session> session_;
@@ -98,10 +102,15 @@ std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb
                   .ops = ops,
                   .program = program,
                   .memory_cap_bytes = memory_cap_bytes};
+  // Looking at the models may run Python code, and so other threads, which may come here, too.
+  static auto* const kStarting = new std::mutex;
+  lock_without_gil(*kStarting);
+  const std::lock_guard starting(*kStarting, std::adopt_lock);
   begin_module_calls();
-  auto session = binding::start(std::make_shared<PythonModules>(name_model.ptr(), fold_wrappers),
-                                roots, options);
-  return std::make_unique<PythonSession>(value_or_raise(std::move(session)));
+  const auto modules = std::make_shared<PythonModules>(name_model.ptr(), fold_wrappers);
+  auto session = value_or_raise(binding::start(modules, roots, options));
+  set_active_modules(modules);
+  return std::make_unique<PythonSession>(std::move(session));
 }
 
 TreeOptions tree_options(std::optional<int> depth, const std::string& start,
@@ -134,14 +143,68 @@ nb::dict phase_ns_dict(const std::array<std::uint64_t, kPhaseCount>& phases) {
   return dict;
 }
 
+// A sequence that only reads: a result does not change.
+template <typename T>
+void bind_sequence(nb::module_& m, const char* name) {
+  using List = std::vector<T>;
+  auto type =
+      nb::class_<List>(m, name)
+          .def("__len__", [](const List& list) { return list.size(); })
+          .def(
+              "__getitem__",
+              [](const List& list, Py_ssize_t i) -> const T& {
+                const auto size = static_cast<Py_ssize_t>(list.size());
+                if (i < 0) i += size;
+                if (i < 0 || i >= size) throw nb::index_error();
+                return list[static_cast<std::size_t>(i)];
+              },
+              nb::rv_policy::reference_internal)
+          .def("__getitem__",
+               [](const nb::object& self, const nb::slice& slice) {
+                 const auto [start, stop, step, count] = slice.compute(nb::len(self));
+                 nb::list part;
+                 for (std::size_t i = 0; i < count; ++i)
+                   part.append(self[start + static_cast<Py_ssize_t>(i) * step]);
+                 return part;
+               })
+          .def(
+              "__iter__",
+              [](const List& list) {
+                return nb::make_iterator(nb::type<List>(), "Iterator", list.begin(), list.end());
+              },
+              nb::keep_alive<0, 1>())
+          .def("__repr__", [](const nb::object& self) { return nb::repr(nb::list(self)); });
+  nb::module_::import_("collections.abc").attr("Sequence").attr("register")(type);
+}
+
+// What `repr()` gives: the class and the attributes that tell one from another.
+template <typename... Attributes>
+auto repr_of(Attributes... names) {
+  return [names...](const nb::object& self) {
+    std::string text = nb::cast<std::string>(self.type().attr("__name__"));
+    const char* separator = "(";
+    const auto add = [&](const char* name) {
+      text += std::exchange(separator, ", ");
+      text += name;
+      text += "=";
+      text += nb::repr(self.attr(name)).c_str();
+    };
+    (add(names), ...);
+    return text + ")";
+  };
+}
+
 void bind_profile(nb::module_& m) {
   nb::class_<Stat>(m, "Stat")
+      .def("__repr__", repr_of("mean", "min", "max", "median", "stdev"))
       .def_ro("mean", &Stat::mean)
       .def_ro("min", &Stat::min)
       .def_ro("max", &Stat::max)
       .def_ro("median", &Stat::median)
       .def_ro("stdev", &Stat::stdev);
   nb::class_<PhaseStats>(m, "PhaseStats")
+      .def("__repr__", repr_of("calls", "host_ns", "self_host_ns", "activities", "activity_ns",
+                               "self_activity_ns", "busy_ns"))
       .def_ro("calls", &PhaseStats::calls)
       .def_ro("host_ns", &PhaseStats::host_ns)
       .def_ro("self_host_ns", &PhaseStats::self_host_ns)
@@ -151,6 +214,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("busy_ns", &PhaseStats::busy_ns)
       .def_prop_ro("empty", &PhaseStats::empty);
   nb::class_<Layer>(m, "Layer")
+      .def("__repr__", repr_of("path", "type", "calls"))
       .def_ro("path", &Layer::path)
       .def_ro("name", &Layer::name)
       .def_ro("type", &Layer::type)
@@ -165,19 +229,23 @@ void bind_profile(nb::module_& m) {
       .def_prop_ro("backward", [](const Layer& layer) { return layer.phase(Phase::kBackward); })
       .def_prop_ro("recompute", [](const Layer& layer) { return layer.phase(Phase::kRecompute); });
   nb::class_<Step>(m, "Step")
+      .def("__repr__", repr_of("index", "wall_ns"))
       .def_ro("index", &Step::index)
       .def_ro("start_ns", &Step::start_ns)
       .def_ro("wall_ns", &Step::wall_ns)
       .def_prop_ro("phase_ns", [](const Step& step) { return phase_ns_dict(step.phase_ns); });
   nb::class_<Unattributed> unattributed(m, "Unattributed");
   nb::class_<Unattributed::Name>(unattributed, "Name")
+      .def("__repr__", repr_of("name", "count"))
       .def_ro("name", &Unattributed::Name::name)
       .def_ro("count", &Unattributed::Name::count);
-  unattributed.def_ro("cause", &Unattributed::cause)
+  unattributed.def("__repr__", repr_of("cause", "count", "ns", "names"))
+      .def_ro("cause", &Unattributed::cause)
       .def_ro("count", &Unattributed::count)
       .def_ro("ns", &Unattributed::ns)
       .def_ro("names", &Unattributed::names);
   nb::class_<Health>(m, "Health")
+      .def("__repr__", repr_of("attributed_share", "activities", "nodes", "dropped", "cut"))
       .def_ro("attributed_share", &Health::attributed_share)
       .def_ro("activities", &Health::activities)
       .def_ro("activity_ns", &Health::activity_ns)
@@ -198,6 +266,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("tracing_share", &Health::tracing_share)
       .def_ro("notes", &Health::notes);
   nb::class_<RunInfo>(m, "RunInfo")
+      .def("__repr__", repr_of("program", "created", "host", "torch_version", "simulated"))
       .def_ro("layertrace_version", &RunInfo::layertrace_version)
       .def_ro("format_version", &RunInfo::format_version)
       .def_ro("torch_version", &RunInfo::torch_version)
@@ -212,8 +281,8 @@ void bind_profile(nb::module_& m) {
       .def_ro("created", &RunInfo::created)
       .def_ro("ops", &RunInfo::ops)
       .def_ro("simulated", &RunInfo::simulated);
-  nb::bind_vector<std::vector<Layer>, nb::rv_policy::reference_internal>(m, "Layers");
-  nb::bind_vector<std::vector<Step>, nb::rv_policy::reference_internal>(m, "Steps");
+  bind_sequence<Layer>(m, "Layers");
+  bind_sequence<Step>(m, "Steps");
 
   nb::class_<Profile>(m, "Profile")
       .def_ro("layers", &Profile::layers)
@@ -263,6 +332,7 @@ NB_MODULE(_core, m) {
   nb::class_<Schedule>(m, "Schedule")
       .def(nb::init<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>(),
            nb::arg("skip") = 0, nb::arg("warmup") = 0, nb::arg("record") = 0, nb::arg("repeat") = 1)
+      .def("__repr__", repr_of("skip", "warmup", "record", "repeat"))
       .def_ro("skip", &Schedule::skip)
       .def_ro("warmup", &Schedule::warmup)
       .def_ro("record", &Schedule::record)

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include <layertrace/binding.h>
@@ -32,23 +31,11 @@ CacheEntry& cache_entry(PyObject* module, std::uint32_t caller) {
   return cache[(key * kMix) >> 52];
 }
 
-// Finding a module may run Python code, during which other threads may come here: each waits
-// without the GIL.
-std::mutex& find_mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
-
 binding::Found find_slow(PyObject* module, std::uint32_t caller) {
-  binding::Found found;
-  {
-    PyThreadState* thread = PyEval_SaveThread();
-    std::unique_lock lock(find_mutex());
-    PyEval_RestoreThread(thread);
-    found = binding::find(module);
-  }
+  binding::Found found = binding::find(module);  // may run Python code, and so other threads
   // Called by another than what it is folded into (a checkpoint's recomputation): it is the layer.
   found.folded = found.folded && caller == found.layer;
+  if (found.for_now) return found;
   PyObject* reference = PyWeakref_NewRef(module, nullptr);
   if (reference == nullptr) {
     PyErr_Clear();
@@ -88,6 +75,10 @@ std::array<BoundCall*, kSpareCalls> spare_calls;
 std::size_t spare_call_count = 0;
 PyObject* call_impl_name = nullptr;
 PyObject* attribute_name = nullptr;
+
+void forget_plain() {
+  for (std::size_t i = 0; i < spare_call_count; ++i) spare_calls[i]->plain = nullptr;
+}
 
 void call_dealloc(PyObject* self) {
   auto* bound = reinterpret_cast<BoundCall*>(self);
@@ -135,27 +126,32 @@ PyObject* go_on(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
 PyObject* watcher = nullptr;
 thread_local int watched_depth = 0;
 
-// What a watcher raises is its own affair.
-void tell_watcher(PyObject* module, bool entering) {
+// What a watcher raises is its own affair, but for what is meant for the program: KeyboardInterrupt
+// and its like. Then false, unless the program has raised something already.
+bool tell_watcher(PyObject* module, bool entering) {
   PyObject* function = Py_XNewRef(watcher);
-  if (function == nullptr) return;
+  if (function == nullptr) return true;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyObject* result =
       PyObject_CallFunctionObjArgs(function, module, entering ? Py_True : Py_False, nullptr);
-  if (result == nullptr) PyErr_WriteUnraisable(function);
+  const bool is_programs =
+      result == nullptr && type == nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0;
+  if (result == nullptr && !is_programs) PyErr_WriteUnraisable(function);
   Py_XDECREF(result);
   Py_DECREF(function);
+  if (is_programs) return false;
   PyErr_Restore(type, value, traceback);
+  return true;
 }
 
 PyObject* call_in_scope(const BoundCall& bound, PyObject* args, PyObject* kwargs);
 
 PyObject* call_watched(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
-  if (watched_depth == 0) tell_watcher(bound.module, true);
+  if (watched_depth == 0 && !tell_watcher(bound.module, true)) return nullptr;
   ++watched_depth;
   PyObject* result = call_in_scope(bound, args, kwargs);
-  if (--watched_depth == 0) tell_watcher(bound.module, false);
+  if (--watched_depth == 0 && !tell_watcher(bound.module, false)) Py_CLEAR(result);
   return result;
 }
 
@@ -217,7 +213,7 @@ PyObject* descriptor_get(PyObject* /*self*/, PyObject* module, PyObject* /*type*
 }
 
 int descriptor_set(PyObject* /*self*/, PyObject* module, PyObject* value) {
-  for (std::size_t i = 0; i < spare_call_count; ++i) spare_calls[i]->plain = nullptr;
+  forget_plain();
   PyObject* dict = PyObject_GenericGetDict(module, nullptr);
   if (dict == nullptr) return -1;
   const int result = value != nullptr ? PyDict_SetItem(dict, attribute_name, value)
@@ -254,7 +250,10 @@ bool prepare_module_calls() {
   return call_impl_name != nullptr && attribute_name != nullptr && descriptor != nullptr;
 }
 
-PyObject* module_calls_descriptor() { return descriptor; }
+PyObject* module_calls_descriptor() {
+  forget_plain();  // while it was away, a module may have been compiled
+  return descriptor;
+}
 
 void watch_module_calls(PyObject* function) {
   PyObject* before = std::exchange(watcher, Py_XNewRef(function));

@@ -1,9 +1,9 @@
 #include "python_modules.h"
 
-#include <mutex>
-#include <set>
 #include <string_view>
 #include <utility>
+
+#include "gil.h"
 
 namespace layertrace::python {
 namespace {
@@ -13,7 +13,7 @@ PyObject* as_object(binding::Module module) {
 }
 
 // A value of the module's own __dict__, borrowed; nullptr if there is none. Goes past __getattr__:
-// nothing of the user's runs.
+// nothing of the user's runs here.
 PyObject* own_value(binding::Module module, const char* name) {
   PyObject** dict = _PyObject_GetDictPtr(as_object(module));
   if (dict == nullptr || *dict == nullptr) return nullptr;
@@ -27,7 +27,8 @@ std::string class_name(PyObject* object) {
   return std::string(name.substr(name.rfind('.') + 1));
 }
 
-// The values of one of the module's tables. A ScriptModule's are no dicts: it is opaque.
+// The values of one of the module's tables. A ScriptModule's are no dicts: it is opaque. The
+// function must not run Python code, which might change the table.
 template <typename Function>
 void for_each_item(binding::Module module, const char* table, const Function& function) {
   PyObject* dict = own_value(module, table);
@@ -62,14 +63,10 @@ bool is_compiled(binding::Module module) {
   return (own != nullptr && own != Py_None) || class_name(as_object(module)) == "OptimizedModule";
 }
 
-// Types of modules that torch.compile has taken over in this session. Its end may be on any thread.
-struct CompiledTypes {
-  std::mutex mutex;
-  std::set<std::string> names;
-};
-CompiledTypes& compiled_types() {
-  static auto* types = new CompiledTypes;
-  return *types;
+// Of the active session; guarded by the GIL.
+std::weak_ptr<PythonModules>& active_modules() {
+  static auto* modules = new std::weak_ptr<PythonModules>;
+  return *modules;
 }
 
 // Wrappers, and the name by which each holds what it wraps.
@@ -89,16 +86,22 @@ constexpr Wrapper kWrappers[] = {
 }  // namespace
 
 void note_compiled(PyObject* module) {
-  CompiledTypes& types = compiled_types();
-  const std::lock_guard lock(types.mutex);
-  types.names.insert(class_name(module));
+  if (const auto modules = active_modules().lock()) modules->add_compiled(class_name(module));
+}
+
+void set_active_modules(const std::shared_ptr<PythonModules>& modules) {
+  active_modules() = modules;
 }
 
 PythonModules::PythonModules(PyObject* name_model, bool fold_wrappers)
-    : name_model_(Py_NewRef(name_model)), fold_wrappers_(fold_wrappers) {
-  const std::lock_guard lock(compiled_types().mutex);
-  compiled_types().names.clear();
+    : name_model_(Py_NewRef(name_model)), fold_wrappers_(fold_wrappers) {}
+
+void PythonModules::add_compiled(const std::string& type) {
+  const std::lock_guard lock(compiled_mutex_);
+  compiled_.insert(type);
 }
+
+void PythonModules::wait_for(std::mutex& mutex) { lock_without_gil(mutex); }
 
 // May be the last thing a process does: then Python is gone, and nobody needs the reference back.
 PythonModules::~PythonModules() {
@@ -110,7 +113,7 @@ PythonModules::~PythonModules() {
 
 std::string PythonModules::type_name(binding::Module module) {
   std::string name = class_name(as_object(module));
-  if (is_compiled(module)) note_compiled(as_object(module));
+  if (is_compiled(module)) add_compiled(name);
   if (!fold_wrappers_) return name;
   for (const Child& child : children(module)) {
     if (is_folded(module, child)) return type_name(child.module);
@@ -132,8 +135,14 @@ std::vector<void*> PythonModules::parameters(binding::Module module) {
   };
   PyObject* table = own_value(module, "_parameters");
   if (table != nullptr && PyDict_Check(table)) {
-    for_each_item(module, "_parameters",
-                  [&](const char* /*name*/, PyObject* parameter) { add(parameter); });
+    std::vector<PyObject*> own;  // held: a tensor's class may have Python code of its own
+    for_each_item(module, "_parameters", [&](const char* /*name*/, PyObject* parameter) {
+      own.push_back(Py_NewRef(parameter));
+    });
+    for (PyObject* parameter : own) {
+      add(parameter);
+      Py_DECREF(parameter);
+    }
     return tensors;
   }
   // A ScriptModule: opaque, and so all that is below it is its own.
@@ -178,6 +187,12 @@ bool PythonModules::is_replica(binding::Module module) {
   return flag == Py_True;
 }
 
+// A replica's __dict__ is a copy of its original's, with the same tables of hooks.
+bool PythonModules::is_replica_of(binding::Module replica, binding::Module module) {
+  PyObject* hooks = own_value(replica, "_forward_hooks");
+  return hooks != nullptr && hooks == own_value(module, "_forward_hooks");
+}
+
 bool PythonModules::is_generated(binding::Module module) {
   return class_name(as_object(module)).starts_with("GraphModule");
 }
@@ -198,17 +213,19 @@ std::optional<std::string> PythonModules::name_model(binding::Module module) {
   if (name != nullptr && PyUnicode_Check(name)) {
     if (const char* text = PyUnicode_AsUTF8(name)) result = text;
   }
-  PyErr_Clear();  // a name that cannot be told is no name
+  // A name that cannot be told is no name; but Ctrl-C is for the program.
+  if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0)
+    PyErr_SetInterrupt();
+  PyErr_Clear();
   Py_XDECREF(name);
   return result;
 }
 
 std::vector<std::string> PythonModules::notes() {
   std::vector<std::string> notes;
-  CompiledTypes& types = compiled_types();
-  const std::lock_guard lock(types.mutex);
-  notes.reserve(types.names.size());
-  for (const std::string& type : types.names) {
+  const std::lock_guard lock(compiled_mutex_);
+  notes.reserve(compiled_.size());
+  for (const std::string& type : compiled_) {
     notes.push_back(type +
                     " runs as torch.compile has compiled it: its time is its own, and is not "
                     "divided among the layers inside");

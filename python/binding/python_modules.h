@@ -1,10 +1,13 @@
-// Python's nn.Modules, for a session. Everything here is called with the GIL held.
+// Python's nn.Modules, for a session. All is called with the GIL held, but for notes() and the
+// destructor.
 #pragma once
 
 #include <Python.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,15 +29,25 @@ class PythonModules final : public binding::ModuleSource {
   bool is_same(binding::Module module, const void* remembered) override;
   bool is_replicating(binding::Module module) override;
   bool is_replica(binding::Module module) override;
+  bool is_replica_of(binding::Module replica, binding::Module module) override;
   bool is_generated(binding::Module module) override;
   bool is_folded(binding::Module module, const Child& child) override;
   std::optional<std::string> name_model(binding::Module module) override;
   std::vector<std::string> notes() override;
+  void wait_for(std::mutex& mutex) override;
+
+  // torch.compile has taken over a module of this type.
+  void add_compiled(const std::string& type);
 
  private:
   PyObject* const name_model_;
   const bool fold_wrappers_;
+  std::mutex compiled_mutex_;  // the session's end may be on any thread
+  std::set<std::string> compiled_;
 };
+
+// Those of the session that is active now.
+void set_active_modules(const std::shared_ptr<PythonModules>& modules);
 
 // The address of its c10::TensorImpl; nullptr for what is no tensor.
 void* tensor_address(PyObject* tensor);

@@ -12,15 +12,12 @@ import re
 import sys
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
+from layertrace import _files
 
 
 def command() -> Path | None:
     """The command in C++: of this package, or of the build folder that it is in."""
-    for path in (_PACKAGE / "bin" / "layertrace", _PACKAGE.parent.parent / "bin" / "layertrace"):
-        if path.exists():
-            return path
-    return None
+    return _files.find("bin/layertrace") or _files.find("../../bin/layertrace")
 
 
 def with_python(arguments: list[str]) -> list[str]:
@@ -134,7 +131,7 @@ def exec_program(given: argparse.Namespace) -> int:
         "LAYERTRACE_RUN_OPS": "0" if given.no_ops else "1",
         "LAYERTRACE_RUN_FOLD_WRAPPERS": "1" if given.fold_wrappers else "0",
         "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(_PACKAGE / "inject"), os.environ.get("PYTHONPATH")])
+            filter(None, [str(_files.find("inject")), os.environ.get("PYTHONPATH")])
         ),
     }
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import inspect
+import multiprocessing.util
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,8 @@ from types import FrameType
 
 import torch
 
-from layertrace import _core
-from layertrace._core import Schedule
+from layertrace import _core, _session
+from layertrace._core import Profile, Schedule
 from layertrace._errors import Error
 from layertrace._session import DEFAULT_MEMORY_CAP, Session, module_calls
 from layertrace._steps import StepFinder
@@ -106,28 +108,55 @@ class ModelNames:
     def _variable(module: torch.nn.Module) -> str | None:
         frame: FrameType | None = inspect.currentframe()
         while frame is not None:
-            if not frame.f_globals.get("__name__", "").startswith(("torch.", "layertrace")):
-                attributes: dict[str, object] = getattr(frame.f_locals.get("self"), "__dict__", {})
-                scopes = [frame.f_locals, attributes]
-                for scope in [*scopes, frame.f_globals]:
-                    for name, value in list(scope.items()):
-                        if value is module and name.isidentifier() and name != "self":
-                            return name
+            is_ours = frame.f_globals.get("__name__", "").startswith(("torch.", "layertrace"))
+            if not is_ours and (name := _name_in(frame, module)) is not None:
+                return name
             frame = frame.f_back
         return None
 
 
+def _name_in(frame: FrameType, module: torch.nn.Module) -> str | None:
+    """What a frame calls the module: as a variable, or as an attribute of its `self`."""
+    variables = frame.f_locals
+    attributes: dict[str, object] = getattr(variables.get("self"), "__dict__", {})
+    found = None
+    for scope in (variables, attributes, frame.f_globals):
+        for name, value in list(scope.items()):
+            if value is module and name.isidentifier() and name != "self":
+                found = found or name
+    # Before 3.13 the frame of a function keeps this copy of its variables, and so all tensors in
+    # it, until it ends: unless the program has asked for it, too, nobody needs it.
+    mine = 3  # the frame's, `variables` and the argument
+    is_copy = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_copy and sys.getrefcount(variables) == mine:
+        variables.clear()
+    return found
+
+
+def optimizer_exists() -> bool:
+    """Whether any was made so far: its class then has a step() that PyTorch has wrapped."""
+    classes: list[type] = [torch.optim.Optimizer]
+    for cls in classes:  # grows while it is read
+        if getattr(cls.__dict__.get("step"), "hooked", False):
+            return True
+        classes.extend(cls.__subclasses__())
+    return False
+
+
 class AutoSession:
-    """Starts at the first call of a module; ends when its steps are recorded, or at the exit."""
+    """Starts at the first call of a model; ends when its steps are recorded, or at the exit."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._lock = threading.RLock()
         self._pid = os.getpid()
         self._session: Session | None = None
         self._steps = StepFinder(self._step)
         self._optimizer_stepped = False
         self._count = 0
+        self._starting = False
         self._over = False
+        self._gave_way = False
         self._error: Error | None = None
 
     def arm(self) -> None:
@@ -138,24 +167,54 @@ class AutoSession:
         self._steps.watch_all()
         module_calls.install()
         _core.watch_calls(self._called)
+        _session.give_way = self._give_way
         atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._after_fork)
+        multiprocessing.util.register_after_fork(self, AutoSession._end_with_process)
 
     def _disarm(self) -> None:
+        """The optimizers' hook stays, and does nothing: an optimizer may be going through them."""
         self._over = True
-        self._steps.stop()
+        _session.give_way = None
         _core.watch_calls(None)
         module_calls.remove()
+
+    def _after_fork(self) -> None:
+        """In a forked child. What the parent records is the parent's; if it does not yet, the child
+        may be the one that trains."""
+        self._lock = threading.RLock()  # a thread that is not here may have it
+        if self._session is not None or self._over:
+            return
+        self._pid = os.getpid()
+
+    def _end_with_process(self) -> None:
+        """In a child that multiprocessing has forked, where atexit does not run."""
+        multiprocessing.util.Finalize(None, self._at_exit, exitpriority=-100)
 
     # An outermost module call begins or ends on some thread.
     def _called(self, module: torch.nn.Module, entering: bool) -> None:
         if self._over or os.getpid() != self._pid:
             return
-        if entering:
+        with self._lock:
+            if entering:
+                if self._session is None and not self._starting and is_model(module):
+                    self._start()
+            elif self._is_inference() and is_model(module):
+                self._mark()  # there is no optimizer to tell: each call of a model is a step
+
+    def _is_inference(self) -> bool:
+        stepped = self._optimizer_stepped
+        return not stepped and not torch.is_grad_enabled() and not optimizer_exists()
+
+    def _give_way(self, session: Session) -> None:
+        """The program starts a session of its own."""
+        if self._starting or self._over or os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._gave_way = True
             if self._session is None:
-                self._start()
-        elif not self._optimizer_stepped and not torch.is_grad_enabled() and is_model(module):
-            # Without gradients there is no optimizer to tell: each call of a model is a step.
-            self._mark()
+                self._note("")  # somebody records
+            self._finish()
 
     def _start(self) -> None:
         number = rank()
@@ -170,18 +229,21 @@ class AutoSession:
             DEFAULT_MEMORY_CAP,
             ModelNames(),
         )
+        self._starting = True
         try:
             self._session = session.start()
         except Error as error:  # the program has a session of its own, or cannot write there
             self._error = error
             self._disarm()
             return
+        finally:
+            self._starting = False
         self._note(output)
 
     def _claim(self, number: int | None) -> bool:
         if not self._settings.notes:
             return True
-        name = Path(self._settings.notes) / f"claim.{number}"
+        name = Path(self._settings.notes) / f"claim.{'' if number is None else number}"
         try:
             os.close(os.open(name, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -194,14 +256,17 @@ class AutoSession:
         if self._settings.notes:
             with contextlib.suppress(OSError):
                 note = Path(self._settings.notes) / f"process.{os.getpid()}"
-                note.write_text(str(Path(output).absolute()))
+                note.write_text(output and str(Path(output).absolute()))
 
     def _step(self) -> None:
-        self._optimizer_stepped = True
-        self._mark()
+        if self._over or os.getpid() != self._pid:
+            return
+        with self._lock:
+            self._optimizer_stepped = True
+            self._mark()
 
     def _mark(self) -> None:
-        if self._over or self._session is None or os.getpid() != self._pid:
+        if self._over or self._session is None:
             return
         self._session.step()
         self._count += 1
@@ -222,32 +287,46 @@ class AutoSession:
     def _at_exit(self) -> None:
         if os.getpid() != self._pid:
             return
-        self._finish()
-        with contextlib.suppress(Exception):  # stderr may be closed
-            sys.stdout.flush()
+        with self._lock:
+            self._finish()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # it may be closed
+                stream.flush()
+        with contextlib.suppress(Exception):
             print(self._report(), file=sys.stderr, end="")
 
     def _report(self) -> str:
-        text = ""
-        if self._session is None and self._error is None:
-            if self._settings.notes:  # the command knows whether another process has recorded
-                return ""
-            return "layertrace: nothing is recorded: no nn.Module was called\n"
+        error = self._error
+        profile: Profile | None = None
         if self._session is not None:
-            profile = self._session.profile
-            if profile.step_count == 0:
-                schedule = self._settings.schedule
-                return (
-                    f"layertrace: the program ended after {self._count} steps, and the first "
-                    f"{schedule.skip + schedule.warmup} are not recorded: choose others with "
-                    "--steps, as in --steps 0:5\n"
-                )
-            if rank() in (None, 0):
-                text += "\n" + _core.terminal_tree(profile, 2)
-            text += f"layertrace: the trace is {self._session.output}\n"
-        if self._error is not None:
-            text += f"layertrace: {self._error}\n"
-        return text
+            try:
+                profile = self._session.profile
+            except Error as no_profile:
+                error = error or no_profile
+        if error is not None:
+            return self._tree(profile) + f"layertrace: {error}\n"
+        if profile is not None and profile.step_count != 0:
+            assert self._session is not None
+            end = "; it ends where the program's own session began" if self._gave_way else ""
+            return self._tree(profile) + f"layertrace: the trace is {self._session.output}{end}\n"
+        if self._gave_way:
+            return "layertrace: nothing is recorded: the program has a session of its own\n"
+        if profile is not None:
+            schedule = self._settings.schedule
+            return (
+                f"layertrace: the program ended after {self._count} steps, and the first "
+                f"{schedule.skip + schedule.warmup} are not recorded: choose others with "
+                "--steps, as in --steps 0:5\n"
+            )
+        if self._settings.notes:  # the command knows whether another process has recorded
+            return ""
+        return "layertrace: nothing is recorded: no model was called\n"
+
+    @staticmethod
+    def _tree(profile: Profile | None) -> str:
+        if profile is None or profile.step_count == 0 or rank() not in (None, 0):
+            return ""
+        return "\n" + _core.terminal_tree(profile, 2)
 
 
 _auto: AutoSession | None = None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
@@ -105,6 +107,37 @@ def schedule(*, skip: int = 0, warmup: int = 0, record: int = 0, repeat: int = 1
     return Schedule(skip, warmup, record, repeat)
 
 
+def _program() -> str:
+    """What runs, for the head of a report; "" where that has no name."""
+    name = Path(sys.argv[0]).name if sys.argv else ""
+    return "notebook" if name in ("ipykernel_launcher.py", "colab_kernel_launcher.py") else name
+
+
+def _weakly(session: Session) -> Callable[[], None]:
+    """`session.step`, for hooks that must not keep the session alive."""
+    reference = weakref.ref(session)
+
+    def step() -> None:
+        if (alive := reference()) is not None:
+            alive.step()
+
+    return step
+
+
+def _refuse_coroutines(what: str, function: Callable[..., object]) -> None:
+    """A call of such a function only makes an object; its code runs later, piece by piece."""
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(
+            f"{what} cannot decorate {function.__name__}(), which is a coroutine or a generator: "
+            "use `with` inside it"
+        )
+
+
+# Called with each session that is about to start: one that was started for the program, not by it,
+# ends.
+give_way: Callable[[Session], None] | None = None
+
+
 class Session:
     """One recording of a model: what `profile()` gives.
 
@@ -132,7 +165,7 @@ class Session:
         self._memory_cap_bytes = memory_cap_bytes
         self._name_model = name_model
         self._core: _core.Session | None = None
-        self._steps = StepFinder(self.step)
+        self._steps = StepFinder(_weakly(self))
         self._active = False
 
     def start(self) -> Session:
@@ -143,21 +176,23 @@ class Session:
                 "it was started before",
                 "Call profile() again for another recording",
             )
-        models, self._models = self._models, []  # the result must not keep them alive
+        if give_way is not None:
+            give_way(self)
         self._core = _core.start(
-            models,
+            self._models,
             self._output,
             self._schedule,
             self._ops,
             self._memory_cap_bytes,
             self._name_model,
             self._fold_wrappers,
-            Path(sys.argv[0]).name if sys.argv else "",
+            _program(),
         )
         self._active = True
         module_calls.install()
         self._parameter_hook = register_module_parameter_registration_hook(_registered)
         self._steps.watch(self._optimizers)
+        self._models, self._optimizers = [], []  # the result must not keep them alive
         return self
 
     def step(self) -> None:
@@ -190,9 +225,29 @@ class Session:
         """Whether the step that runs is recorded."""
         return self._core is not None and self._core.recording
 
-    def tree(self, **options: Any) -> str:
-        """The layer tree as text. Takes the options of `Profile.tree`."""
-        return self.profile.tree(**options)
+    def tree(
+        self,
+        *,
+        depth: int | None = None,
+        start: str = "",
+        sort: str = "definition",
+        fold: bool = True,
+        columns: Sequence[str] | None = None,
+        width: int | None = None,
+        color: bool = False,
+        ascii: bool = False,
+    ) -> str:
+        """The layer tree as text. `Profile.tree` says what the options are."""
+        return self.profile.tree(
+            depth=depth,
+            start=start,
+            sort=sort,
+            fold=fold,
+            columns=columns,
+            width=width,
+            color=color,
+            ascii=ascii,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace of a stopped session to another place."""
@@ -220,6 +275,7 @@ class Session:
 
         The last one is the function's attribute `session`.
         """
+        _refuse_coroutines("profile()", function)
 
         @functools.wraps(function)
         def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -236,7 +292,10 @@ class Session:
             return "<layertrace.Session: not started>"
         if self._active:
             return "<layertrace.Session: active>"
-        return f"<layertrace.Session: stopped, {self.profile!r}>"
+        try:
+            return f"<layertrace.Session: stopped, {self.profile!r}>"
+        except Error:
+            return "<layertrace.Session: stopped, without a result>"
 
     def _repr_html_(self) -> str | None:
         return None if self._core is None else self.profile._repr_html_()
@@ -329,10 +388,11 @@ class scope:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._places: list[int] = []
+        self._places: dict[int, list[int]] = {}  # of each thread that is inside
 
     def __enter__(self) -> scope:
-        self._places.append(_core.enter_region(self._name))
+        places = self._places.setdefault(threading.get_ident(), [])
+        places.append(_core.enter_region(self._name))
         return self
 
     def __exit__(
@@ -341,9 +401,14 @@ class scope:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _core.leave_region(self._places.pop(), kind is not None)
+        thread = threading.get_ident()
+        place = self._places[thread].pop()
+        if not self._places[thread]:
+            del self._places[thread]
+        _core.leave_region(place, kind is not None)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        _refuse_coroutines("scope()", function)
         name = self._name
 
         @functools.wraps(function)

@@ -42,7 +42,8 @@ class StepFinder:
         self._handles = [register_optimizer_step_post_hook(self._stepped)]
 
     def stop(self) -> None:
-        """Leaves the optimizers as they were."""
+        """Leaves the optimizers as they were. Not to be called where an optimizer steps: it goes
+        through its hooks then."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -2,13 +2,14 @@
 
 import importlib.metadata
 import importlib.util
-from pathlib import Path
+
+from layertrace import _files
 
 
 def built_against() -> str | None:
     """The version of torch that the extension module was built against; None where unknown."""
-    file = Path(__file__).parent / "torch_version.txt"
-    return file.read_text().strip() if file.exists() else None
+    file = _files.find("torch_version.txt")
+    return None if file is None else file.read_text().strip()
 
 
 def series(version: str) -> tuple[str, ...]:

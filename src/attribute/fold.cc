@@ -1,6 +1,7 @@
 #include "attribute/fold.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <ranges>
 #include <tuple>
@@ -27,12 +28,12 @@ void Fold::close_lane(Lane lane) {
 
 void Fold::begin(Lane lane, const SpanBegin& span) {
   LaneState& state = lanes_[lane];
-  const OpenSpan open{span.kind, span.phase,    span.cause,   span.layer,
-                      span.name, span.start_ns, span.start_ns};
   if (span.kind == SpanKind::kActivity) {
-    state.activities.push_back(open);
+    state.activities.push_back({span.phase, span.cause, span.layer, span.name, span.start_ns});
     return;
   }
+  const OpenSpan open{span.kind, span.phase,    span.cause,   span.layer,
+                      span.name, span.start_ns, span.start_ns};
   state.scopes.push_back(open);
   if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer)) enter_layer(state, open);
 }
@@ -48,7 +49,7 @@ void Fold::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
 
 void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   if (state.activities.empty()) return;
-  const OpenSpan span = state.activities.back();
+  const OpenActivity span = state.activities.back();
   state.activities.pop_back();
   end_ns = std::max(end_ns, span.start_ns);
   const std::uint64_t duration_ns = end_ns - span.start_ns;
@@ -75,62 +76,69 @@ void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   state.last_ns = std::max(state.last_ns, end_ns);
   const std::uint64_t whole_ns = end_ns - std::min(end_ns, span.start_ns);
   end_ns = std::max(end_ns, span.from_ns);
-  if (span.kind == SpanKind::kScope && by == EndedBy::kException) ++thrown_scopes_;
+  // PyTorch ends a checkpoint's recomputation by an exception of its own, when it has what it needs.
+  if (span.kind == SpanKind::kScope && by == EndedBy::kException && span.phase != Phase::kRecompute)
+    ++thrown_scopes_;
   if (span.kind == SpanKind::kScope && by == EndedBy::kCut) ++cut_scopes_;
   StepSums& sums = sums_at(span.from_ns);
   if (span.kind == SpanKind::kNode) {
     sums.nodes.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, whole_ns);
   }
   OpenSpan* parent = state.scopes.empty() ? nullptr : &state.scopes.back();
-  const std::uint64_t duration_ns = add_part(state, span, parent, end_ns, sums);
+  const std::uint64_t ns = add_part(state, span, parent, end_ns, sums);
   if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer))
-    leave_layer(state, span, duration_ns, sums);
+    leave_layer(state, span, ns, sums);
 }
 
-// Adds what of the span was not yet added, up to `end_ns`; returns how long that was.
+// Adds what of the span was not yet added, up to `end_ns`. Returns how much of that was spent in the
+// span's own phase: a forward that runs again inside a backward, say, is no part of that backward.
 std::uint64_t Fold::add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
                              std::uint64_t end_ns, StepSums& sums) {
   const std::uint64_t duration_ns = end_ns - std::exchange(span.from_ns, end_ns);
-  const std::uint64_t inside_ns = std::min(duration_ns, std::exchange(span.inside_ns, 0));
-  if (is_part_of_layer(span.kind, span.layer)) {
-    if (parent != nullptr) parent->inside_ns += inside_ns;
-    return duration_ns;
+  PhaseTimes ns = std::exchange(span.inside_ns, {});
+  const auto phase = static_cast<std::size_t>(span.phase);
+  if (!is_part_of_layer(span.kind, span.layer)) {
+    const std::uint64_t inside_ns = std::accumulate(ns.begin(), ns.end(), std::uint64_t{0});
+    const std::uint64_t self_ns = duration_ns - std::min(duration_ns, inside_ns);
+    ns[phase] += self_ns;
+    Cell& cell =
+        span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+    if (!std::exchange(span.counted, true)) ++cell.calls;
+    cell.self_host_ns += self_ns;
+    if (span.layer == kNoLayer) cell.host_ns += self_ns;
+    state.step_ns[phase] += self_ns;
   }
-  if (parent != nullptr) parent->inside_ns += duration_ns;
-  const std::uint64_t self_ns = duration_ns - inside_ns;
-  Cell& cell =
-      span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
-  if (!std::exchange(span.counted, true)) ++cell.calls;
-  cell.self_host_ns += self_ns;
-  if (span.layer == kNoLayer) cell.host_ns += self_ns;
-  state.step_ns[static_cast<std::size_t>(span.phase)] += self_ns;
-  return duration_ns;
+  if (parent != nullptr)
+    std::transform(ns.begin(), ns.end(), parent->inside_ns.begin(), parent->inside_ns.begin(),
+                   std::plus<>());
+  return ns[phase];
 }
 
 // A step ends inside what a thread has open (a region around the training loop, a loader's batch):
 // each step gets its part.
 void Fold::divide_open_spans(LaneState& state, std::uint64_t ns) {
   StepSums& sums = open_steps_.back().sums;
+  std::vector<std::uint64_t> parts(state.scopes.size());
+  for (std::size_t i = state.scopes.size(); i-- != 0;) {
+    parts[i] = add_part(state, state.scopes[i], i == 0 ? nullptr : &state.scopes[i - 1],
+                        std::max(ns, state.scopes[i].from_ns), sums);
+  }
   std::vector<std::size_t> seen;  // layers and phases that a span further out has counted
-  for (const OpenSpan& span : state.scopes) {
+  for (std::size_t i = 0; i < state.scopes.size(); ++i) {
+    const OpenSpan& span = state.scopes[i];
     if (span.layer == kNoLayer || is_part_of_layer(span.kind, span.layer)) continue;
-    if (span.from_ns >= ns) continue;
     for (LayerId layer = span.layer; layer != kNoLayer;
          layer = dictionary_.layers[layertrace::index(layer)].parent) {
       if (std::find(seen.begin(), seen.end(), slot(layer, span.phase)) != seen.end()) continue;
       seen.push_back(slot(layer, span.phase));
-      sums.cell(layer, span.phase).host_ns += ns - span.from_ns;
+      sums.cell(layer, span.phase).host_ns += parts[i];
     }
-  }
-  for (std::size_t i = state.scopes.size(); i-- != 0;) {
-    add_part(state, state.scopes[i], i == 0 ? nullptr : &state.scopes[i - 1],
-             std::max(ns, state.scopes[i].from_ns), sums);
   }
 }
 
-// A layer's total is the time in which it or anything below it (by path) was open on a lane,
-// counted once: so recursion counts its outermost call, and a container that is never called gets
-// its children's sum.
+// A layer's total in a phase is the time in which it or anything below it (by path) was open on a
+// lane and that phase ran, counted once: so recursion counts its outermost call, and a container
+// that is never called gets its children's sum.
 void Fold::enter_layer(LaneState& state, const OpenSpan& span) {
   const std::size_t needed = dictionary_.layers.size() * kPhaseCount;
   if (state.active.size() < needed) state.active.resize(needed);
@@ -140,12 +148,10 @@ void Fold::enter_layer(LaneState& state, const OpenSpan& span) {
   }
 }
 
-void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns,
-                       StepSums& sums) {
+void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums) {
   for (LayerId layer = span.layer; layer != kNoLayer;
        layer = dictionary_.layers[layertrace::index(layer)].parent) {
-    if (--state.active[slot(layer, span.phase)] == 0)
-      sums.cell(layer, span.phase).host_ns += duration_ns;
+    if (--state.active[slot(layer, span.phase)] == 0) sums.cell(layer, span.phase).host_ns += ns;
   }
 }
 

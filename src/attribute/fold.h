@@ -39,6 +39,7 @@ class Fold final : public SpanSink {
 
  private:
   static constexpr std::uint64_t kOver = ~std::uint64_t{0};
+  using PhaseTimes = std::array<std::uint64_t, kPhaseCount>;
   struct OpenSpan {
     SpanKind kind;
     Phase phase;
@@ -47,23 +48,30 @@ class Fold final : public SpanSink {
     NameId name;
     std::uint64_t start_ns;
     std::uint64_t from_ns;  // up to here it has been added to a step; kOver when no more will be
-    std::uint64_t inside_ns =
-        0;  // since then: time of the spans within that are accounted for on their own
-    bool counted = false;  // as a call
+    PhaseTimes inside_ns{};  // since then: time of the spans within that count on their own
+    bool counted = false;    // as a call
+  };
+  struct OpenActivity {
+    Phase phase;
+    Cause cause;
+    LayerId layer;
+    NameId name;
+    std::uint64_t start_ns;
+    std::uint64_t inside_ns = 0;  // time of the activities within
   };
   struct LaneState {
     std::vector<OpenSpan> scopes;
-    std::vector<OpenSpan> activities;
+    std::vector<OpenActivity> activities;
     std::uint64_t last_ns = 0;
-    std::array<std::uint64_t, kPhaseCount> step_ns{};  // own time by phase, in the step that runs
+    PhaseTimes step_ns{};  // own time by phase, in the step that runs
     std::vector<std::uint32_t>
         active;  // per layer and phase: how many of its spans (or its children's) are open
   };
   struct OpenStep {
     std::uint64_t index = 0;
     std::uint64_t start_ns = 0;
-    std::uint64_t end_ns = 0;                           // 0: not ended yet
-    std::array<std::uint64_t, kPhaseCount> phase_ns{};  // on the thread that ended it
+    std::uint64_t end_ns = 0;  // 0: not ended yet
+    PhaseTimes phase_ns{};     // on the thread that ended it
     StepSums sums;
   };
   struct PhaseSeries {
@@ -83,8 +91,7 @@ class Fold final : public SpanSink {
   void divide_open_spans(LaneState& state, std::uint64_t ns);
   void end_step(Lane lane, std::uint64_t ns);
   void enter_layer(LaneState& state, const OpenSpan& span);
-  void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t duration_ns,
-                   StepSums& sums);
+  void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums);
   StepSums& sums_at(std::uint64_t ns);
   void open_step(std::uint64_t ns, std::uint64_t index);
   void fold_oldest();

@@ -68,6 +68,8 @@ void Resolver::index(Lane lane, std::span<const Record> records) {
     if (tells_sequence && record.window != state.indexed_window) {
       state.intervals.close_all(record.sequence);
       state.indexed_window = record.window;
+      state.indexed_depth = 0;  // what is open there will not be closed
+      state.indexed_last_layer = kNoLayer;
     }
     if (tells_sequence) state.intervals.start(record.sequence);
     if (infers_) index_inferred(state, record);
@@ -197,14 +199,15 @@ void Resolver::index_inferred(LaneState& state, const Record& record) {
     case RecordKind::kScopeEnd:
       if (state.indexed_depth == 0) break;
       --state.indexed_depth;
-      if (state.indexed_depth != 0) break;
+      if (state.indexed_depth != 0 || state.indexed_layer == kNoLayer) break;
+      if (!may_go_on_after(state.indexed_layer)) break;
       state.indexed_last_layer = state.indexed_layer;
       state.indexed_last_end = record.sequence;
       break;
     case RecordKind::kNodeBegin:
     case RecordKind::kRegionBegin:
-      ++state.indexed_depth;
-      state.indexed_layer = state.indexed_last_layer = kNoLayer;
+      if (state.indexed_depth++ == 0) state.indexed_layer = kNoLayer;
+      state.indexed_last_layer = kNoLayer;
       break;
     case RecordKind::kNodeEnd:
     case RecordKind::kRegionEnd:
@@ -212,11 +215,18 @@ void Resolver::index_inferred(LaneState& state, const Record& record) {
       break;
     case RecordKind::kStep:
     case RecordKind::kWindow:
+    case RecordKind::kGap:
       state.indexed_last_layer = kNoLayer;
       break;
     default:
       break;
   }
+}
+
+// May what follows this layer, outside any scope, be its model's? Not where the model is over, nor
+// after a module of no model.
+bool Resolver::may_go_on_after(LayerId layer) const {
+  return dictionary_.layers[layertrace::index(layer)].registered && !ends_model(layer);
 }
 
 // The lowest layer that holds both; kNoLayer if they are of different models, or of none.
@@ -246,6 +256,7 @@ void Resolver::finish(std::uint64_t now_ticks) {
 // Closes what is open, as cut: its own ends will not come.
 void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t at_ns) {
   release_held(lane, state, {kNoLayer, Phase::kOther, Cause::kAfterLayers});
+  state.last_layer = kNoLayer;
   state.now_ns = std::max(state.now_ns, at_ns);
   settle_ops(lane, state);
   for (; !state.ops.empty(); state.ops.pop_back()) {
@@ -388,8 +399,7 @@ void Resolver::on_scope_end(Lane lane, LaneState& state, const Record& record) {
   } else if (ends) {
     begin_loss(lane, state);
   } else if (infers_ && state.frames.empty() && frame.context.phase == Phase::kForward &&
-             dictionary_.layers[layertrace::index(frame.context.layer)].registered &&
-             dictionary_.layers[layertrace::index(frame.context.layer)].parent != kNoLayer) {
+             may_go_on_after(frame.context.layer)) {
     state.last_layer = frame.context.layer;
   }
 }

@@ -136,6 +136,7 @@ class Resolver final : public RecordConsumer {
   bool end_loss(Lane lane, LaneState& state);
   void begin_loss(Lane lane, LaneState& state);
   bool ends_model(LayerId layer) const;
+  bool may_go_on_after(LayerId layer) const;
   void push_region(Lane lane, LaneState& state, const Frame& frame);
   void pop_frame(Lane lane, LaneState& state, std::uint64_t end_ns, EndedBy by);
   void push_frame(Lane lane, LaneState& state, const Frame& frame, const SpanBegin& span);

@@ -102,8 +102,11 @@ int visit(dl_phdr_info* library, std::size_t /*size*/, void* data) {
   for (unsigned i = 0; i < library->dlpi_phnum; ++i) {
     const auto& header = library->dlpi_phdr[i];
     if (header.p_type == PT_DYNAMIC) dynamic = at<const ElfW(Dyn)>(base + header.p_vaddr);
-    if (header.p_type == PT_GNU_RELRO)
-      read_only = {base + header.p_vaddr, base + header.p_vaddr + header.p_memsz};
+    if (header.p_type == PT_GNU_RELRO) {  // the loader protects whole pages only
+      const auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+      read_only = {base + header.p_vaddr,
+                   (base + header.p_vaddr + header.p_memsz) & ~(page_bytes - 1)};
+    }
   }
   if (dynamic == nullptr) return 0;
   const Tables tables = read_tables(dynamic);

@@ -100,6 +100,7 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
   current.session = session;
   current.newest = session.get();
   recorder::publish(session->recording_);
+  recorder::set_recording(false);  // who waits for a session to come may have turned it on
   session->enter_mode(step_mode(session->options_.schedule, 0), 0);
   return session;
 }

@@ -23,13 +23,33 @@
 
 #include "base/vtable.h"
 #include "capture/recorder.h"
+#include "capture/schedule.h"
 #include "torch/libtorch_modules.h"
+#include "torch/module_identity.h"
 #include "torch/module_registry.h"
 
 namespace layertrace::auto_session {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Where the hooks were armed. A forked child has a copy of everything here, and no part in it.
+pid_t own_process = 0;
+pthread_t main_thread{};
+
+// Leaves the program alone. The hooks that arm() turned on stay on only for a session.
+void stand_back() noexcept {
+  armed = false;
+  waiting = false;
+  if (recorder::this_thread() == nullptr) recorder::set_recording(false);
+}
+
+// Asked before the lock: in a forked child that may be held by a thread which is not there.
+bool is_own_process() noexcept {
+  if (getpid() == own_process) return true;
+  stand_back();
+  return false;
+}
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -43,27 +63,57 @@ struct Candidate {
   const void* vtable;
   std::weak_ptr<const torch::nn::Module> owner;
   bool owned;
+  std::vector<std::weak_ptr<const torch::nn::Module>> children;  // they rarely outlive it
 };
 
-// Is the address in the living part of this thread's stack, or in a program's own data?
+Candidate describe(const torch::nn::Module& module) {
+  const auto owner = module.weak_from_this();
+  Candidate candidate{&module, vtable_of(&module), owner, !owner.expired(), {}};
+  for (const auto& child : module.children()) {
+    if (child != nullptr) candidate.children.push_back(child);
+  }
+  return candidate;
+}
+
+bool is_of(const Candidate& candidate, const torch::nn::Module& module) {
+  return candidate.vtable == vtable_of(&module) && has_owner(module, candidate.owner);
+}
+
+struct Stack {
+  const char* low = nullptr;
+  const char* top = nullptr;
+};
+
+Stack stack_of(pthread_t thread) {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(thread, &attributes) != 0) return {};
+  void* low = nullptr;
+  std::size_t size = 0;
+  pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  return {static_cast<char*>(low), static_cast<char*>(low) + size};
+}
+
+// Is the address in the living part of this thread's stack, in that of the main thread, which stays
+// for good, or in a program's own data?
 bool is_in_place(const void* address) {
   const char marker = 0;
-  pthread_attr_t attributes;
-  void* base = nullptr;
-  std::size_t size = 0;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-    pthread_attr_getstack(&attributes, &base, &size);
-    pthread_attr_destroy(&attributes);
-  }
   const auto* at = static_cast<const char*>(address);
-  if (at > &marker && at < static_cast<char*>(base) + size) return true;
+  if (at > &marker && at < stack_of(pthread_self()).top) return true;
+  if (pthread_equal(pthread_self(), main_thread) == 0) {
+    const Stack stack = stack_of(main_thread);
+    if (at >= stack.low && at < stack.top) return true;
+  }
   Dl_info library{};
   return dladdr(address, &library) != 0;
 }
 
+// A stack keeps the bytes of what was destroyed: the children tell more than the vtable.
 bool is_alive(const Candidate& candidate) {
   if (candidate.owned) return !candidate.owner.expired();
-  return is_in_place(candidate.module) && vtable_of(candidate.module) == candidate.vtable;
+  const auto is_gone = [](const auto& child) { return child.expired(); };
+  return std::none_of(candidate.children.begin(), candidate.children.end(), is_gone) &&
+         is_in_place(candidate.module) && vtable_of(candidate.module) == candidate.vtable;
 }
 
 bool holds(const torch::nn::Module& holder, const torch::nn::Module* module) {
@@ -112,21 +162,25 @@ class AutoSession {
 
   void meet_model(const torch::nn::Module& module) {
     const std::lock_guard lock(mutex_);
-    const bool known = std::any_of(candidates_.begin(), candidates_.end(), [&](const auto& each) {
-      return each.module == &module && is_alive(each);
-    });
+    std::erase_if(candidates_, [](const auto& each) { return each.owned && !is_alive(each); });
+    const auto here = std::find_if(candidates_.begin(), candidates_.end(),
+                                   [&](const auto& each) { return each.module == &module; });
+    const bool known = here != candidates_.end() && is_of(*here, module);
+    if (here == candidates_.end()) {
+      candidates_.push_back(describe(module));
+    } else {
+      *here = describe(module);  // it may have got other children
+    }
     if (known) return;
-    const auto owner = module.weak_from_this();
-    candidates_.push_back({&module, vtable_of(&module), owner, !owner.expired()});
+    std::erase(models_, &module);  // one that was here before
     if (session_) add_new_models();
   }
 
   void meet_layer() {
     const std::lock_guard lock(mutex_);
-    if (session_ || over_ || starting_) return;
-    starting_ = true;  // measuring what recording costs runs code that comes here
+    if (!waiting) return;  // another thread was first
     start();
-    starting_ = false;
+    waiting = false;
   }
 
   void end_optimizer_step(const void* optimizer) {
@@ -156,16 +210,18 @@ class AutoSession {
     auto session =
         Session::start(std::vector<std::pair<std::string, torch::nn::Module*>>{}, options);
     if (!session) {
-      armed = false;
-      over_ = true;
-      recorder::set_recording(false);
+      stand_back();
       std::fprintf(stderr, "layertrace: nothing is recorded: %s\n",
                    session.error().message().c_str());
       return;
     }
     session_ = std::make_unique<Session>(std::move(*session));
+    // On since arm(); a session that begins with a pause leaves it as it is.
+    if (step_mode(schedule_, 0) == StepMode::kIdle) recorder::set_recording(false);
     output_ = output;
-    std::atexit([] { instance().end_program(); });
+    std::atexit([] {
+      if (is_own_process()) instance().end_program();
+    });
     note("process." + std::to_string(getpid()), fs::absolute(output).string());
     add_new_models();
   }
@@ -188,16 +244,21 @@ class AutoSession {
   }
 
   // Of several optimizers that take turns the last of each round ends the step; the first round
-  // shows which that is.
+  // shows which that is. Nothing tells when that one is destroyed: where another steps twice
+  // without it, the round in between shows the next.
   bool ends_step(const void* optimizer) {
-    if (last_ != nullptr) return optimizer == last_;
+    if (optimizer == last_) {
+      round_.clear();
+      return true;
+    }
     const bool again = std::find(round_.begin(), round_.end(), optimizer) != round_.end();
     if (again) {
       last_ = round_.back();
+      round_.assign(1, optimizer);
       return optimizer == last_;
     }
     round_.push_back(optimizer);
-    return round_.size() == 1;
+    return last_ == nullptr && round_.size() == 1;
   }
 
   void finish() {
@@ -248,9 +309,8 @@ class AutoSession {
   std::string output_;
   std::string report_;
   std::uint64_t steps_ = 0;
-  std::vector<const void*> round_;
+  std::vector<const void*> round_;  // who has stepped since the last step ended
   const void* last_ = nullptr;
-  bool starting_ = false;
   bool over_ = false;
 };
 
@@ -271,15 +331,20 @@ void hand_on_environment() {
 __attribute__((constructor)) void arm() {
   if (variable("LAYERTRACE_RUN_PRELOADED").empty()) return;
   hand_on_environment();
+  own_process = getpid();
+  main_thread = pthread_self();
   armed = true;
+  waiting = true;
   recorder::set_recording(true);  // so that the first layer comes to us
 }
 
 }  // namespace
 
 constinit std::atomic<bool> armed{false};
+constinit std::atomic<bool> waiting{false};
 
 void meet_model(const torch::nn::Module& module) noexcept {
+  if (!is_own_process()) return;
   try {
     AutoSession::instance().meet_model(module);
   } catch (...) {  // no memory; the model is found by its layers only
@@ -287,18 +352,20 @@ void meet_model(const torch::nn::Module& module) noexcept {
 }
 
 void meet_layer() noexcept {
+  if (!is_own_process()) return;
   try {
     AutoSession::instance().meet_layer();
   } catch (...) {
-    armed = false;
+    stand_back();
   }
 }
 
 void end_optimizer_step(const void* optimizer) noexcept {
+  if (!is_own_process()) return;
   try {
     AutoSession::instance().end_optimizer_step(optimizer);
   } catch (...) {
-    armed = false;
+    stand_back();
   }
 }
 

@@ -15,6 +15,8 @@ namespace layertrace::auto_session {
 
 // Nothing here does anything unless this is set; it is set before main().
 extern std::atomic<bool> armed;
+// Until the first layer is called, which starts the session: later ones tell nothing new.
+extern std::atomic<bool> waiting;
 
 void meet_model(const torch::nn::Module& module) noexcept;
 void meet_layer() noexcept;
@@ -26,7 +28,7 @@ inline void on_model(const torch::nn::Module& module) noexcept {
     meet_model(module);
 }
 inline void on_layer() noexcept {
-  if (armed.load(std::memory_order_relaxed)) [[unlikely]]
+  if (waiting.load(std::memory_order_relaxed)) [[unlikely]]
     meet_layer();
 }
 inline void on_optimizer_step(const void* optimizer) noexcept {

@@ -25,7 +25,7 @@ Found find(Module module) noexcept {
   try {
     if (const auto registry = ModuleRegistry::active()) {
       const auto found = registry->find(module, thread->current_layer(), thread->current_module());
-      return {index(found.layer), found.folded};
+      return {index(found.layer), found.folded, found.for_now};
     }
   } catch (...) {  // what the source could not tell, or no memory for the entry
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "torch/libtorch_modules.h"
+#include "torch/parameter_key.h"
 
 namespace layertrace {
 namespace {
@@ -47,13 +48,27 @@ void ModuleRegistry::set_active(const std::shared_ptr<ModuleRegistry>& registry)
   active_registry() = registry;
 }
 
+ModuleRegistry::Lock::Lock(ModuleRegistry& registry)
+    : registry_(registry), held_(registry.holder_.load() != std::this_thread::get_id()) {
+  if (!held_) return;
+  registry_.source_->wait_for(registry_.mutex_);
+  registry_.holder_ = std::this_thread::get_id();
+}
+
+ModuleRegistry::Lock::~Lock() {
+  if (!held_) return;
+  registry_.holder_ = std::thread::id();
+  registry_.mutex_.unlock();
+}
+
 void ModuleRegistry::add_root(const std::string& name, Module module) {
-  const std::lock_guard lock(mutex_);
-  add_model(name, module);
+  const Lock lock(*this);
+  if (lock) add_model(name, module);
 }
 
 void ModuleRegistry::add_model_of_class(Module module) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
+  if (!lock) return;
   add_model(roots_.empty() ? "" : unused_name(source_->type_name(module)), module);
 }
 
@@ -86,7 +101,7 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
   for (const Child& child : source_->children(module)) {
     if (source_->is_folded(module, child)) {
       add(child.module, {}, depth + 1, layer);
-      if (replicates) replicated_.push_back(layer);
+      if (replicates) replicated_.push_back({layer, child.module});
       continue;
     }
     const LayerId below = add(child.module,
@@ -95,7 +110,7 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
                                .type = source_->type_name(child.module),
                                .parent = layer},
                               depth + 1);
-    if (replicates) replicated_.push_back(below);
+    if (replicates) replicated_.push_back({below, child.module});
   }
   return layer;
 }
@@ -105,15 +120,14 @@ void ModuleRegistry::add_parameters(Module module, LayerId owner) {
 }
 
 void ModuleRegistry::add_parameter_of(LayerId owner, void* tensor) {
-  auto* impl = static_cast<c10::TensorImpl*>(tensor);
-  known_parameters_.emplace_back(
-      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::unsafe_reclaim_from_nonowning(
-          impl));
-  definitions_.add_parameter(reinterpret_cast<std::uint64_t>(impl), owner);
+  const auto& impl = *static_cast<const c10::TensorImpl*>(tensor);
+  known_parameters_.push_back(impl.version_counter());
+  definitions_.add_parameter(parameter_key(impl), owner);
 }
 
 void ModuleRegistry::add_parameter(Module module, void* tensor) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
+  if (!lock) return;
   const Found found = find_registered(module, kNoLayer);
   if (found.layer != kNoLayer) add_parameter_of(found.layer, tensor);
 }
@@ -154,7 +168,8 @@ ModuleRegistry::Found ModuleRegistry::find_registered(Module module, LayerId cal
 }
 
 ModuleRegistry::Found ModuleRegistry::find(Module module, LayerId caller_layer, Module caller) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(*this);
+  if (!lock) return {caller_layer, /*folded=*/true, /*for_now=*/true};
   if (const Found found = find_registered(module, caller_layer); found.layer != kNoLayer)
     return found;
   if (caller != nullptr && caller_layer != kNoLayer) {
@@ -226,18 +241,22 @@ ModuleRegistry::Found ModuleRegistry::child_layer(Module holder, LayerId parent,
   return {known != paths_.end() ? known->second : define(std::move(def)), false};
 }
 
-// The layer below a DataParallel whose module is of this type.
-LayerId ModuleRegistry::find_replicated(Module module) const {
-  const std::string type = source_->type_name(module);
-  const auto found = std::find_if(replicated_.begin(), replicated_.end(), [&](LayerId layer) {
-    return layers_[index(layer)].type == type;
-  });
-  return found != replicated_.end() ? *found : kNoLayer;
+// The layer below a DataParallel of whose module it is a copy.
+LayerId ModuleRegistry::find_replicated(Module replica) const {
+  const auto found = std::find_if(
+      replicated_.begin(), replicated_.end(), [&](const Replicated& original) {
+        const auto places = places_.find(original.module);
+        return places != places_.end() &&
+               std::any_of(places->second.begin(), places->second.end(),
+                           [&](const Place& place) { return is_of(place, original.module); }) &&
+               source_->is_replica_of(replica, original.module);
+      });
+  return found != replicated_.end() ? found->layer : kNoLayer;
 }
 
 LayerId ModuleRegistry::find_foreign(const std::string& type, LayerId caller_layer) {
-  const std::lock_guard lock(mutex_);
-  return find_unregistered(type, caller_layer);
+  const Lock lock(*this);
+  return lock ? find_unregistered(type, caller_layer) : caller_layer;
 }
 
 LayerId ModuleRegistry::find_unregistered(const std::string& type, LayerId caller_layer) {

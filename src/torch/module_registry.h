@@ -7,12 +7,13 @@
 #pragma once
 
 #include <c10/core/TensorImpl.h>
-#include <c10/core/UndefinedTensorImpl.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -30,6 +31,7 @@ class ModuleRegistry {
   struct Found {
     LayerId layer = kNoLayer;
     bool folded = false;
+    bool for_now = false;  // another time it may be found
   };
 
   ModuleRegistry(Definitions& definitions, std::shared_ptr<ModuleSource> source);
@@ -78,6 +80,26 @@ class ModuleRegistry {
     bool registered;
   };
 
+  // Held while the tables are looked at. The source runs meanwhile, and may wait for a lock of its
+  // language that another thread has, which wants this one; and it may come back here on the same
+  // thread. Then it is not held, and nothing is known.
+  class Lock {
+   public:
+    explicit Lock(ModuleRegistry& registry);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    explicit operator bool() const noexcept { return held_; }
+
+   private:
+    ModuleRegistry& registry_;
+    const bool held_;
+  };
+  struct Replicated {
+    LayerId layer;
+    Module module;
+  };
+
   LayerId define(LayerDef def);
   LayerId add(Module module, LayerDef def, int depth, LayerId folded_into = kNoLayer);
   LayerId add_model(const std::string& name, Module module);
@@ -97,13 +119,13 @@ class ModuleRegistry {
   const std::shared_ptr<ModuleSource> source_;
   const bool is_of_libtorch_;
   std::mutex mutex_;
+  std::atomic<std::thread::id> holder_;
   std::unordered_map<Module, std::vector<Place>> places_;  // of registered modules only
   std::vector<Layer> layers_;
   std::unordered_map<std::string, LayerId> paths_;
   std::vector<Root> roots_;
-  std::vector<LayerId> replicated_;  // what DataParallels hold
-  // Nothing is kept alive by these, but no other tensor can come to stand at the same address.
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> known_parameters_;
+  std::vector<Replicated> replicated_;  // what DataParallels hold
+  std::vector<c10::VariableVersion> known_parameters_;  // see parameter_key.h
 };
 
 }  // namespace layertrace

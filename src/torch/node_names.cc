@@ -13,6 +13,7 @@
 #include "base/vtable.h"
 #include "record/definitions.h"
 #include "record/record.h"
+#include "torch/parameter_key.h"
 
 namespace layertrace {
 namespace {
@@ -73,8 +74,7 @@ NodeDescription describe(const torch::autograd::Node& node) noexcept {
     facts.name = ask_name(node);
   if ((facts.flags & kAccumulates) != 0) {
     const auto& accumulate = static_cast<const torch::autograd::AccumulateGrad&>(node);
-    return {facts.name, facts.flags,
-            reinterpret_cast<std::uint64_t>(accumulate.variable.unsafeGetTensorImpl())};
+    return {facts.name, facts.flags, parameter_key(*accumulate.variable.unsafeGetTensorImpl())};
   }
   return {facts.name, facts.flags, pack({node.sequence_nr(), node.thread_id()})};
 }

@@ -39,7 +39,13 @@ void remove_installed_callback() noexcept {
   installed_callback.reset();
 }
 
-constexpr std::string_view kEvaluatePrefix = "autograd::engine::evaluate_function";
+// Is it the engine's own record of a node? Its name is made up for each; those of operators begin
+// otherwise ("aten::"), so that two letters tell nearly all of them.
+bool is_engines(const char* name) noexcept {
+  constexpr std::string_view kPrefix = "autograd::engine::evaluate_function";
+  return name[0] == kPrefix[0] && name[1] == kPrefix[1] &&
+         std::strncmp(name, kPrefix.data(), kPrefix.size()) == 0;
+}
 
 struct OpFacts {
   NameId name = kNoName;
@@ -73,22 +79,21 @@ bool is_composite(const at::RecordFunction& fn) {
   });
 }
 
-OpFacts look_up(const at::RecordFunction& fn) {
-  const NameId name = NameTable::instance().intern(fn.name());
+OpFacts look_up(const at::RecordFunction& fn, const char* text) {
+  const NameId name = NameTable::instance().intern(text);
   return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0},
           NameTable::instance().text(name).c_str()};
 }
 
-OpFacts facts_of(const at::RecordFunction& fn) noexcept {
+OpFacts facts_of(const at::RecordFunction& fn, const char* text) noexcept {
   // An operator's name lives as long as the operator, so its address will do; a name that was made
   // up for one call (there are few) may be another's later.
-  const char* text = fn.name();
   if (const OpFacts* known = op_table().find(text);
       known != nullptr && std::strcmp(known->text, text) == 0) [[likely]] {
     return *known;
   }
   try {
-    const OpFacts facts = look_up(fn);
+    const OpFacts facts = look_up(fn, text);
     op_table().add(text, facts);
     return facts;
   } catch (...) {  // no memory for the name
@@ -143,11 +148,13 @@ std::unique_ptr<at::ObserverContext> on_function(const at::RecordFunction& fn) {
   if (thread == nullptr) return nullptr;
   if (fn.scope() == at::RecordScope::USER_SCOPE) {
     enter_region(*thread, fn);
-  } else if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
-             std::strncmp(fn.name(), kEvaluatePrefix.data(), kEvaluatePrefix.size()) == 0) {
+    return nullptr;
+  }
+  const char* name = fn.name();
+  if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION || is_engines(name)) {
     enter_node(*thread, fn);
   } else {
-    const OpFacts facts = facts_of(fn);
+    const OpFacts facts = facts_of(fn, name);
     thread->enter_op(facts.name, facts.flags);
   }
   return nullptr;

@@ -118,9 +118,28 @@ TEST(Totals, KeepRecomputationApart) {
   EXPECT_EQ(stats_of(profile, "a").host_ns.mean, 10);
   EXPECT_EQ(stats_of(profile, "a", Phase::kRecompute).host_ns.mean, 10);
   EXPECT_EQ(stats_of(profile, "a", Phase::kRecompute).activity_ns.mean, 8);
-  EXPECT_EQ(stats_of(profile, "a", Phase::kBackward).host_ns.mean, 30);
+  EXPECT_EQ(stats_of(profile, "a", Phase::kBackward).host_ns.mean, 20);
   EXPECT_EQ(stats_of(profile, "a", Phase::kBackward).self_host_ns.mean, 20);
   EXPECT_EQ(profile.find("a")->calls, 2);
+}
+
+TEST(Totals, TakeFromAPhaseWhatAnotherOneHasInsideIt) {
+  Script script({"", "a", "b"});
+  ThreadScript& t = script.thread();
+  t.on(0).enter(0, "").enter(1, "a").make(1).leave(9).enter(10, "b").make(2).leave(19).leave(20);
+  // The backward of b runs a's forward again, in which there is a backward of its own.
+  t.backward(30).node(31, "Checkpoint", 1).enter(40, "a");
+  t.backward(50).node(51, "Mul", 1).end(58).end_backward(60);
+  t.leave(70).end(80).end_backward(90).step(100, 0);
+  const Profile profile = fold(script);
+  const auto host_ns = [&](const char* path, Phase phase) {
+    return stats_of(profile, path, phase).host_ns.mean;
+  };
+  EXPECT_EQ(host_ns("a", Phase::kRecompute), 20);  // 40…50 and 60…70
+  EXPECT_EQ(host_ns("b", Phase::kBackward), 29);   // 31…40, 50…60 and 70…80
+  EXPECT_EQ(host_ns("", Phase::kForward), 20);
+  EXPECT_EQ(host_ns("", Phase::kBackward), 29);
+  EXPECT_EQ(host_ns("", Phase::kRecompute), 20);
 }
 
 TEST(Totals, OfRegionsInsideALayerAreTheLayers) {

@@ -129,6 +129,110 @@ TEST(Inference, StopsAtStepsRegionsAndOtherModels) {
   )"));
 }
 
+TEST(Inference, StopsAtTheEndOfTheModel) {
+  Script script({"", "a", "b"});
+  auto& thread = script.thread().on(0);
+  const auto forward = [&](std::uint64_t at) {
+    thread.enter(at, "a").make(1).leave(at + 1).op(at + 2, at + 3, "relu").make(1);
+    thread.enter(at + 4, "b").make(1).leave(at + 5).op(at + 6, at + 7, "mse").make(1);
+  };
+  forward(10);
+  forward(20);
+  thread.backward(30).node(31, "MseLossBackward0", 7).end(32).node(33, "MseLossBackward0", 3);
+  thread.end(34).node(35, "MmBackward0", 2).end(36).node(37, "ReluBackward0", 1).end(38);
+  thread.end_backward(39).step(40, 0);
+  const SpanLog log = infer(script);
+  EXPECT_EQ(log.ops(), text(R"(
+      relu forward . (inferred) [12,13)
+      mse loss - [16,17)
+      relu forward . (inferred) [22,23)
+      mse loss - [26,27)
+  )"));
+  EXPECT_EQ(log.scopes(), text(R"(
+      recording on step 0 @0
+      forward a [10,11)
+      forward b [14,15)
+      region loss loss [15,20)
+      forward a [20,21)
+      forward b [24,25)
+      region loss loss [25,30)
+      region backward backward [30,39)
+        node MseLossBackward0 <made outside> [31,32)
+        node MseLossBackward0 <made outside> [33,34)
+        backward b [35,36)
+          node MmBackward0 b [35,36)
+        backward . [37,38)
+          node ReluBackward0 . (inferred) [37,38)
+      step 0 @40
+  )"));
+}
+
+TEST(Inference, StopsAtTheEndOfTheModelAlsoWithoutGradients) {
+  Script script({"", "a", "b"});
+  auto& thread = script.thread().on(0);
+  thread.enter(1, "a").leave(2).op(3, 4, "x").enter(5, "b").leave(6).op(7, 8, "argmax");
+  thread.enter(9, "a").leave(10).enter(11, "b").leave(12);
+  EXPECT_EQ(infer(script).ops(), text(R"(
+      x forward . (inferred) [3,4)
+      argmax other <no scope> [7,8)
+  )"));
+}
+
+TEST(Inference, BeginsAnewAfterAPauseThatLeftALayerOpen) {
+  Script script({"", "a", "b"}, "Net");
+  auto& thread = script.thread().on(0).enter(1, "a").make(1).off(2).make(5).in_window(1).on(10, 3);
+  thread.enter(11, "a").make(1).leave(12).op(13, 14, "relu").make(1);
+  thread.enter(15, "b").make(1).leave(16).backward(20).node(21, "ReluBackward0", 7).end(22);
+  thread.end_backward(23);
+  const SpanLog log = infer(script);
+  EXPECT_EQ(log.ops(), text(R"(
+      relu forward . (inferred) [13,14)
+  )"));
+  EXPECT_EQ(log.scopes(), text(R"(
+      recording on step 0 @0
+      forward a [1,10) cut
+        recording off step 0 @2
+        recording on step 3 @10
+      forward a [11,12)
+      forward b [15,16)
+      region backward backward [20,23)
+        backward . [21,22)
+          node ReluBackward0 . (inferred) [21,22)
+  )"));
+}
+
+TEST(Inference, DoesNotReachOverAPause) {
+  Script script({"", "a", "b"}, "Net");
+  auto& stepper = script.thread(1).on(0);
+  auto& other = script.thread(2).enter(1, "a").make(1).leave(2).make(1);
+  stepper.off(3).on(10, 3);
+  other.in_window(1).op(11, 12, "x").make(1).enter(13, "b").make(1).leave(14);
+  stepper.backward(20).node_of(21, "XBackward0", 2, other.key()).end(22).end_backward(23);
+  const SpanLog log = infer(script);
+  EXPECT_EQ(log.ops(other.lane()), text(R"(
+      x other <no scope> [11,12)
+  )"));
+  EXPECT_EQ(log.scopes(), text(R"(
+      recording on step 0 @0
+      recording off step 0 @3
+      recording on step 3 @10
+      region backward backward [20,23)
+        node XBackward0 <made outside> [21,22)
+  )"));
+}
+
+TEST(Inference, GoesOnAfterALayerWithARegionInside) {
+  Script script({"", "a", "b"}, "Net");
+  auto& thread = script.thread().on(0).enter(1, "a").make(1).region(2, "own").end_region(3);
+  thread.leave(4).op(5, 6, "relu").make(1).enter(7, "b").make(1).leave(8).backward(10);
+  thread.node(11, "ReluBackward0", 1).end(12).end_backward(13);
+  const SpanLog log = infer(script);
+  EXPECT_EQ(log.ops(), text(R"(
+      relu forward . (inferred) [5,6)
+  )"));
+  EXPECT_NE(log.scopes().find("node ReluBackward0 . (inferred)"), std::string::npos);
+}
+
 TEST(Inference, ChangesNothingWhereTheModelHasAScope) {
   Script script({"", "a", "b"}, "Net");
   script.thread()

@@ -1,18 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
-from support import BUILD_DIR, run
-
-
-@dataclass
-class Demo:
-    """One run of the example program."""
-
-    trace: Path
-    output: str
+from support import BUILD_DIR, Demo, run
 
 
 @pytest.fixture(scope="session")

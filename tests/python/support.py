@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE_DIR = Path(
@@ -52,3 +53,11 @@ def layertrace_output(*arguments: str | Path) -> str:
     result = layertrace(*arguments)
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout
+
+
+@dataclass
+class Demo:
+    """One run of the example program."""
+
+    trace: Path
+    output: str

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Demo
-from support import SOURCE_DIR, TRACES, layertrace, layertrace_output
+from support import SOURCE_DIR, TRACES, Demo, layertrace, layertrace_output
 
 COMMANDS = ("tree", "layers", "info", "view")
 

@@ -8,9 +8,8 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from conftest import Demo
 from layer_sums import FIGURES, LayerSums, is_layer_span, is_part_of_layer
-from support import layertrace_output
+from support import Demo, layertrace_output
 from trace_decoder import Decoded, Slice, decode
 
 STEPS = 4

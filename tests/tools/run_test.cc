@@ -1,4 +1,4 @@
-// What `layertrace run` hands on to a program. That it works is tested in tests/python/package.
+// What `layertrace run` hands on to a program. That it works is tested in tests/python/run.
 #include "run.h"
 
 #include <gmock/gmock.h>

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,20 +19,22 @@ namespace {
 
 struct Search {
   std::string_view library;
+  std::string_view end;
   std::string folder;
 };
 
 int visit(dl_phdr_info* info, std::size_t /*size*/, void* data) {
   auto& search = *static_cast<Search*>(data);
   const std::string_view name = info->dlpi_name != nullptr ? info->dlpi_name : "";
+  if (!search.end.empty() && name.ends_with(search.end)) return 1;
   if (!name.ends_with(search.library)) return 0;
   search.folder = name.substr(0, name.size() - search.library.size());
   return 1;
 }
 
-// The folder of a loaded library, "" if it is not loaded.
-std::string folder_of(std::string_view library) {
-  Search search{library, ""};
+// The folder of a loaded library; "" if it is not loaded, or not in front of `end`.
+std::string folder_of(std::string_view library, std::string_view end = "") {
+  Search search{library, end, ""};
   dl_iterate_phdr(&visit, &search);
   return search.folder;
 }
@@ -52,6 +55,28 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+// The program's file. By /proc/self/exe it would run under the name "exe"; that will do only where
+// the file is there no more.
+std::string own_program() {
+  constexpr const char* kSelf = "/proc/self/exe";
+  char path[4096];
+  const ssize_t size = readlink(kSelf, path, sizeof(path) - 1);
+  if (size <= 0) return kSelf;
+  path[size] = '\0';
+  struct stat self {};
+  struct stat there {};
+  const bool same = stat(kSelf, &self) == 0 && stat(path, &there) == 0 &&
+                    self.st_dev == there.st_dev && self.st_ino == there.st_ino;
+  return same ? path : kSelf;
+}
+
+// The variable may be gone: liblayertrace.so takes it away, and may be ready before us. But then
+// that is loaded in front of us; one that the program links itself comes after.
+bool was_started_again() {
+  return !variable("LAYERTRACE_RUN_PRELOADED").empty() ||
+         !folder_of("/liblayertrace.so.0", "/liblayertrace_run.so").empty();
+}
+
 void start_again(const std::string& own_folder, const std::string& torch_folder) {
   const std::string preload = variable("LD_PRELOAD");
   const std::string path = variable("LD_LIBRARY_PATH");
@@ -68,12 +93,12 @@ void start_again(const std::string& own_folder, const std::string& torch_folder)
   for (std::size_t i = 0; i < words.size(); i += std::strlen(words.c_str() + i) + 1)
     arguments.push_back(words.data() + i);
   arguments.push_back(nullptr);
-  if (arguments.size() > 1) execv("/proc/self/exe", arguments.data());
+  if (arguments.size() > 1) execv(own_program().c_str(), arguments.data());
   std::fprintf(stderr, "layertrace: nothing is recorded: the program could not be started again\n");
 }
 
 __attribute__((constructor)) void look() {
-  if (variable("LAYERTRACE_RUN").empty() || !variable("LAYERTRACE_RUN_PRELOADED").empty()) return;
+  if (variable("LAYERTRACE_RUN").empty() || was_started_again()) return;
   const std::string torch_folder = folder_of("/libtorch_cpu.so");
   Dl_info own{};
   if (torch_folder.empty() || dladdr(reinterpret_cast<const void*>(&look), &own) == 0) return;

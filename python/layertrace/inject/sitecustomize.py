@@ -6,6 +6,7 @@ unrecorded. A sitecustomize of the user's own is imported as it would have been.
 
 from __future__ import annotations
 
+import _thread
 import importlib.machinery
 import importlib.util
 import os
@@ -41,20 +42,30 @@ class _ArmingLoader:
         module.__loader__ = self._loader
         module.__spec__.loader = self._loader  # type: ignore[union-attr]
         self._loader.exec_module(module)
-        _arm()
+        if _TorchFinder in sys.meta_path:
+            sys.meta_path.remove(_TorchFinder)
+            _arm()
+
+
+_asking: set[int] = set()  # threads that look for torch
 
 
 class _TorchFinder:
-    """Stands before all other finders until torch is asked for."""
+    """Stands before all other finders until torch is imported; who only asks whether it is there
+    does not import it."""
 
     @classmethod
     def find_spec(
         cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "torch":
+        thread = _thread.get_ident()
+        if name != "torch" or thread in _asking:
             return None
-        sys.meta_path.remove(cls)
-        spec = importlib.util.find_spec("torch")
+        _asking.add(thread)
+        try:
+            spec = importlib.util.find_spec("torch")
+        finally:
+            _asking.discard(thread)
         if spec is not None and spec.loader is not None:
             spec.loader = _ArmingLoader(spec.loader)  # type: ignore[assignment]
         return spec

@@ -51,6 +51,19 @@ def run(*words: str | Path, cwd: Path, check: bool = True) -> subprocess.Complet
     return result
 
 
+def install(environment: Path, *what: str) -> None:
+    result = run(
+        *(environment / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"),
+        "--config-settings=cmake.define.LAYERTRACE_COMMAND=OFF",
+        # Not optimised: half the time to compile.
+        "--config-settings=cmake.build-type=Debug",
+        "--config-settings=cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0",
+        *what,
+        cwd=SOURCE_DIR,
+    )
+    assert "Successfully installed layertrace" in result.stdout
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh one, with torch in it and layertrace installed."""
@@ -67,22 +80,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if not target.exists():
                 target.symlink_to(name)
     before = {path.name for path in packages.iterdir()}
-    install = run(
-        *(folder / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"),
-        "--config-settings=cmake.define.LAYERTRACE_COMMAND=OFF",
-        # Not optimised: half the time to compile.
-        "--config-settings=cmake.build-type=Debug",
-        "--config-settings=cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0",
-        ".",
-        cwd=SOURCE_DIR,
-    )
-    assert "Successfully installed layertrace" in install.stdout
+    install(folder, ".")
     fetched = {path.name for path in packages.iterdir()} - before
     assert all(name.startswith("layertrace") for name in fetched), "nothing else was installed"
     return folder
 
 
-def test_it_records(environment: Path, tmp_path: Path) -> None:
+def check_that_it_records(environment: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     words = (environment / "bin" / "layertrace", "run", "--steps", "1:3", "--")
     result = run(*words, environment / "bin" / "python", "train.py", cwd=tmp_path)
@@ -91,6 +95,10 @@ def test_it_records(environment: Path, tmp_path: Path) -> None:
     tree = run(environment / "bin" / "layertrace", "tree", "train.pftrace", cwd=tmp_path).stdout
     assert "Linear" in tree
     assert "2 recorded steps" in tree
+
+
+def test_it_records(environment: Path, tmp_path: Path) -> None:
+    check_that_it_records(environment, tmp_path)
 
 
 def test_the_command_without_the_command(environment: Path, tmp_path: Path) -> None:
@@ -121,3 +129,17 @@ def test_another_torch_is_refused(environment: Path, tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "ImportError: layertrace was built against torch 2.14.1, and this" in result.stderr
     assert "pip install --force-reinstall" in result.stderr
+
+
+def test_an_editable_install_uses_the_sources(environment: Path, tmp_path: Path) -> None:
+    """The last one here: it takes the other's place."""
+    install(environment, "--editable", ".")
+    words = (environment / "bin" / "python", "-c")
+    program = (
+        "import layertrace, layertrace._core as core; print(layertrace.__file__, core.__file__)"
+    )
+    package, core = run(*words, program, cwd=tmp_path).stdout.split()
+    assert Path(package) == SOURCE_DIR / "python" / "layertrace" / "__init__.py"
+    assert Path(core).is_relative_to(environment)
+    check_that_it_records(environment, tmp_path)
+    test_another_torch_is_refused(environment, tmp_path)

@@ -223,3 +223,15 @@ def test_a_part_of_the_model_is_compiled(
     }
     assert_nodes(run, want)
     assert_says_compiled(run, "Pair" if how == "method" else "OptimizedModule")
+
+
+def test_a_module_compiled_in_place_between_two_sessions(compiler: Counted) -> None:
+    """The second one runs what was compiled: people compare the two."""
+    model, x = Pair(), torch.randn(2, 3)
+    with layertrace.profile(model):
+        model(x)
+    model.compile(backend="eager", fullgraph=True)
+    run = record(model, lambda: train(model, x))
+    assert compiler()["unique_graphs"] == 1
+    assert_compiled(run, "eager", "")
+    assert_says_compiled(run, "Pair")

@@ -620,3 +620,61 @@ def test_ten_thousand_steps() -> None:
     assert profile.health.dropped == 0
     assert profile.health.nodes == 5 * 12_000
     assert profile.find("0").calls == 1  # type: ignore[union-attr]
+
+
+# ---- Parameters -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["inside", "after"])
+def test_parameters_can_be_swapped(when: str) -> None:
+    """PyTorch refuses where anybody has a weak reference to a tensor."""
+    model = Pair()
+    with layertrace.profile(model) as session:
+        train(model, torch.randn(2, 3))
+        if when == "inside":
+            torch.utils.swap_tensors(model.a.weight, nn.Parameter(torch.ones(3, 3)))
+    if when == "after":
+        torch.utils.swap_tensors(model.a.weight, nn.Parameter(torch.ones(3, 3)))
+    assert torch.equal(model.a.weight, torch.ones(3, 3))
+    assert session.profile.find("a").backward.calls.mean == 1  # type: ignore[union-attr]
+
+
+def test_another_tensor_at_the_same_address_is_another() -> None:
+    """A parameter that has gone leaves its address to the next leaf, and not its owner."""
+    model = Pair()
+    with layertrace.profile(model) as session:
+        train(model, torch.randn(2, 3))
+        for _ in range(50):
+            del model.a.weight
+            model.a.weight = torch.randn(3, 3)  # no parameter
+            leaf = torch.randn(3, 3, requires_grad=True)
+            (leaf * 2).sum().backward()
+            del leaf
+            del model.a.weight
+            model.a.weight = nn.Parameter(torch.randn(3, 3))
+    foreign = [each for each in session.profile.health.unattributed_nodes if "tensor" in each.cause]
+    assert sum(each.count for each in foreign) == 50
+
+
+def test_a_session_that_has_ended_keeps_no_optimizer() -> None:
+    model = Pair()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with layertrace.profile(model, optimizer=optimizer) as session:
+        train(model, torch.randn(2, 3))
+        optimizer.step()
+    weights = weakref.ref(model.a.weight)
+    del model, optimizer
+    gc.collect()
+    assert weights() is None
+    assert session.profile.step_count == 1
+
+
+def test_a_session_that_nobody_keeps_ends_at_once() -> None:
+    gc.disable()
+    try:
+        session = layertrace.profile(Pair()).start()
+        del session
+        with layertrace.profile(Pair()):
+            pass
+    finally:
+        gc.enable()

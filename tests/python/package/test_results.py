@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -328,3 +328,45 @@ def test_the_docstrings_examples_run() -> None:
         results = doctest.testmod(layertrace._session, extraglobs={"layertrace": layertrace})
     assert results.attempted >= 6
     assert results.failed == 0
+
+
+# ---- What a user sees of it -----------------------------------------------------------------
+
+
+def test_results_are_sequences_that_only_read() -> None:
+    profile = trained(Pair())
+    layers = profile.layers
+    assert isinstance(layers, Sequence)
+    assert layers[-1].path == layers[len(layers) - 1].path
+    assert [layer.path for layer in layers[1:]] == [layer.path for layer in layers][1:]
+    assert [layer.path for layer in layers[::-1]] == [layer.path for layer in reversed(layers)]
+    with pytest.raises(IndexError):
+        layers[len(layers)]
+    with pytest.raises(IndexError):
+        layers[-len(layers) - 1]
+    for change in ("append", "clear", "pop", "__setitem__", "__delitem__"):
+        assert not hasattr(layers, change)
+        assert not hasattr(profile.steps, change)
+
+
+def test_a_layer_keeps_its_profile_alive() -> None:
+    layer = trained(Pair()).layers[1:][0]
+    others = [trained(Pair()) for _ in range(3)]
+    gc.collect()
+    assert layer.path == others[0].layers[1].path == "a"
+    assert layer.forward.host_ns.mean > 0
+
+
+def test_results_say_what_they_are() -> None:
+    profile = trained(Pair())
+    assert repr(profile.layers[1]) == "Layer(path='a', type='Linear', calls=1.0)"
+    assert repr(profile.layers).startswith("[Layer(path='', type='Pair', calls=1.0), Layer(")
+    assert repr(profile.layers[1].forward.calls) == (
+        "Stat(mean=1.0, min=1.0, max=1.0, median=1.0, stdev=0.0)"
+    )
+    assert repr(profile.layers[1].forward).startswith("PhaseStats(calls=Stat(mean=1.0, ")
+    assert repr(profile.steps[0]) == f"Step(index=0, wall_ns={profile.steps[0].wall_ns})"
+    assert repr(layertrace.schedule(skip=5, record=2)) == (
+        "Schedule(skip=5, warmup=0, record=2, repeat=1)"
+    )
+    assert repr(profile.health).endswith("dropped=0, cut=False)")

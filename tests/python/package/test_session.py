@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -496,3 +498,93 @@ def test_another_thread_may_read() -> None:
     assert session.profile.step_count == 100
     assert session.profile.health.nodes == 1000
     assert session.profile.health.dropped == 0
+
+
+# ---- Traps ----------------------------------------------------------------------------------
+
+
+def test_a_start_that_failed_can_be_tried_again(tmp_path: Path) -> None:
+    model = Pair()
+    session = layertrace.profile(model)
+    with layertrace.profile(Pair()), pytest.raises(layertrace.Error, match="already active"):
+        session.start()
+    session.start()
+    train(model)
+    assert calls(session.stop()) == {"": 1, "a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("decorator", [layertrace.scope("x"), layertrace.profile()])
+def test_coroutines_are_refused(decorator: Any) -> None:
+    async def coroutine() -> None: ...
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    for function in (coroutine, generator):
+        with pytest.raises(TypeError, match=f"{function.__name__}.*use `with` inside"):
+            decorator(function)
+
+
+def test_a_scope_that_two_threads_share() -> None:
+    model, shared, inside = Pair(), layertrace.scope("shared"), threading.Barrier(2)
+
+    def enter(first: bool) -> None:
+        with shared:
+            inside.wait()
+            if first:
+                train(model)
+            inside.wait()
+
+    with layertrace.profile(model) as session:
+        threads = [threading.Thread(target=enter, args=(first,)) for first in (True, False)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert session.profile.health.cut_scopes == 0
+    assert session.profile.health.thrown_scopes == 0
+
+
+def test_parameters_made_while_another_thread_looks_for_a_module() -> None:
+    """Looking may run Python code, and so the other thread: neither may wait for ever."""
+    done = threading.Event()
+
+    def make_modules() -> None:
+        while not done.is_set():
+            nn.Linear(2, 2)
+
+    class Slow(Pair):
+        """Takes its time when it is asked for its parameters."""
+
+    def slow_name(module: nn.Module) -> str:
+        time.sleep(0.001)
+        return "slow"
+
+    session = layertrace._session.Session(None, None, None, None, True, False, 8 << 20, slow_name)
+    thread = threading.Thread(target=make_modules, daemon=True)
+    thread.start()
+    with session:
+        for _ in range(50):
+            Slow()(torch.randn(2, 3))
+    done.set()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
+def test_a_module_made_while_another_is_looked_for() -> None:
+    """On the same thread: what is asked for a name makes modules and calls them."""
+    other = Pair()
+
+    def name(module: nn.Module) -> str:
+        nn.Linear(2, 2)
+        other(torch.randn(2, 3))
+        return "model"
+
+    session = layertrace._session.Session(None, None, None, None, True, False, 8 << 20, name)
+    model = Pair()
+    with session:
+        train(model)
+        train(other)
+    paths = calls(session.profile)
+    assert paths["model"] == 1
+    assert paths["model#2"] == 1, "it is found the next time"
