@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace layertrace {
+namespace {
+
+bool starts_before(const TimeInterval& a, const TimeInterval& b) noexcept {
+  return a.start_ns < b.start_ns;
+}
+
+}  // namespace
 
 void BusyTime::add(TimeInterval interval) {
   if (!intervals_.empty() && interval.start_ns < intervals_.back().end_ns) {
@@ -20,8 +27,13 @@ void BusyTime::add(TimeInterval interval) {
 
 const std::vector<TimeInterval>& BusyTime::normalised() {
   if (sorted_) return intervals_;
-  std::sort(intervals_.begin(), intervals_.end(),
-            [](const TimeInterval& a, const TimeInterval& b) { return a.start_ns < b.start_ns; });
+  std::sort(intervals_.begin(), intervals_.end(), starts_before);
+  join_overlapping();
+  return intervals_;
+}
+
+// Makes them disjoint, once they are in order.
+void BusyTime::join_overlapping() {
   std::size_t last = 0;
   for (std::size_t i = 1; i < intervals_.size(); ++i) {
     if (intervals_[i].start_ns < intervals_[last].end_ns) {
@@ -32,16 +44,22 @@ const std::vector<TimeInterval>& BusyTime::normalised() {
   }
   intervals_.resize(last + 1);
   sorted_ = true;
-  return intervals_;
 }
 
 void BusyTime::merge(const BusyTime& other) {
   settled_ns_ += other.settled_ns_;
-  if (other.intervals_.empty()) return;
-  if (!intervals_.empty() && other.intervals_.front().start_ns < intervals_.back().end_ns)
-    sorted_ = false;
+  const std::vector<TimeInterval>& added = other.intervals_;
+  if (added.empty()) return;
+  // Children mostly come one after the other, in this order or the other.
+  const bool precedes = other.sorted_ && sorted_ && !intervals_.empty() &&
+                        added.back().end_ns <= intervals_.front().start_ns;
+  const bool follows = intervals_.empty() || added.front().start_ns >= intervals_.back().end_ns;
+  const auto place = precedes ? intervals_.begin() : intervals_.end();
+  const auto middle = intervals_.insert(place, added.begin(), added.end());
   sorted_ = sorted_ && other.sorted_;
-  intervals_.insert(intervals_.end(), other.intervals_.begin(), other.intervals_.end());
+  if (!sorted_ || precedes || follows) return;
+  std::inplace_merge(intervals_.begin(), middle, intervals_.end(), starts_before);
+  join_overlapping();
 }
 
 std::uint64_t BusyTime::length() {

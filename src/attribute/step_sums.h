@@ -38,6 +38,7 @@ class BusyTime {
   // sum.
   static constexpr std::size_t kMaxIntervals = 1 << 16;
   void settle_oldest();
+  void join_overlapping();
 
   std::vector<TimeInterval> intervals_;
   bool sorted_ = true;

@@ -73,6 +73,7 @@ void ThreadState::forget_ops() noexcept {
   }
   op_depth_ = 0;
   op_frame_depth_ = 0;
+  composite_depth_ = 0;
 }
 
 // False beyond any depth that operators nest to: then the operator is not recorded.
@@ -87,8 +88,14 @@ bool ThreadState::push_op(OpEnd end) noexcept {
 }
 
 void ThreadState::enter_op(NameId name, std::uint8_t flags) noexcept {
-  if (!push_op(OpEnd::kOp)) [[unlikely]] {
+  forget_composite();
+  const bool composite = (flags & kOpComposite) != 0;
+  if (!push_op(composite ? OpEnd::kComposite : OpEnd::kOp)) [[unlikely]] {
     recording_->count_lost(2);
+  } else if (composite) {
+    composite_depth_ = op_depth_;
+    composite_name_ = name;
+    composite_ticks_ = clock_ticks();
   } else if (!buffer_->begin({clock_ticks(), 0, 0, index(name), RecordKind::kOpBegin, flags,
                               static_cast<std::uint16_t>(op_window_)})) [[unlikely]] {
     op_ends_[op_depth_ - 1] = OpEnd::kNothing;
@@ -130,6 +137,12 @@ void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
       if (frame.depth != 0) leave(frame, sequence(), false);
       break;
     }
+    case OpEnd::kComposite:
+      composite_depth_ = 0;
+      if (buffer_->begin({composite_ticks_, 0, 0, index(composite_name_), RecordKind::kOpBegin,
+                          kOpComposite, static_cast<std::uint16_t>(op_window_)}))
+        buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
+      break;
     case OpEnd::kNothing:
       break;
   }

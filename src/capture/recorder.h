@@ -76,7 +76,7 @@ class ThreadState {
 
   // Operators do not take frames: there are many, and nothing looks at them. Each has a byte that
   // says what to do at its end. An operator may turn out to be an autograd node, a region of the
-  // user's, or nothing that is recorded.
+  // user's, or nothing that is recorded: so a composite one that calls another.
   void enter_op(NameId name, std::uint8_t flags) noexcept;
   void enter_op_as_node(NameId name, std::uint64_t value, std::uint8_t flags,
                         std::uint64_t sequence) noexcept;
@@ -97,7 +97,7 @@ class ThreadState {
  private:
   static constexpr std::uint32_t kMaxOpDepth = 512;
   static constexpr std::uint32_t kMaxOpFrames = 64;
-  enum class OpEnd : std::uint8_t { kNothing, kOp, kFrame };
+  enum class OpEnd : std::uint8_t { kNothing, kOp, kFrame, kComposite };
 
   Place enter(RecordKind begin, std::uint32_t id, std::uint64_t value, std::uint8_t flags,
               std::uint64_t sequence, LayerId layer, const void* module) noexcept {
@@ -105,6 +105,7 @@ class ThreadState {
       recording_->count_lost(2);
       return {};
     }
+    forget_composite();
     const std::uint32_t window = recording_->window();  // once: it may change at any time
     const auto end = static_cast<RecordKind>(static_cast<std::uint8_t>(begin) + 1);
     const bool recorded = buffer_->begin(
@@ -116,6 +117,11 @@ class ThreadState {
   bool push_op(OpEnd end) noexcept;
   bool push_op_frame() noexcept;
   void forget_ops() noexcept;
+  // Something runs inside the composite operator that has just begun: it is no record.
+  void forget_composite() noexcept {
+    if (composite_depth_ != 0) op_ends_[composite_depth_ - 1] = OpEnd::kNothing;
+    composite_depth_ = 0;
+  }
 
   std::shared_ptr<Recording> recording_;
   std::shared_ptr<ThreadBuffer> buffer_;
@@ -127,6 +133,10 @@ class ThreadState {
   std::array<OpEnd, kMaxOpDepth> op_ends_{};
   std::array<Place, kMaxOpFrames> op_frames_{};
   std::uint32_t op_frame_depth_ = 0;
+  // The innermost operator, if it is a composite one in which nothing has run so far; else depth 0.
+  std::uint32_t composite_depth_ = 0;
+  NameId composite_name_ = kNoName;
+  std::uint64_t composite_ticks_ = 0;
   std::array<ModuleCacheEntry, kModuleCacheSize> module_cache_;
 };
 

@@ -1,6 +1,6 @@
 // Autograd's engine. A node's work is more than its record: the sums of bias gradients and the
 // additions that join gradients run around it, inside `Engine::evaluate_function`. That function
-// and `Engine::execute` are exported and called through the lookup table (seen in 2.15), so both
+// and those that begin a pass are exported and called through the lookup table (seen in 2.15), so they
 // can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped. See
 // engine.h for the two ways.
 #include <torch/csrc/autograd/engine.h>
@@ -9,11 +9,13 @@
 
 #include <exception>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/call_slots.h"
 #include "record/definitions.h"
 #include "torch/engine.h"
+#include "torch/engine_records.h"
 #include "torch/next_function.h"
 #include "torch/node_names.h"
 #include "torch/open_norm.h"
@@ -30,6 +32,11 @@ constexpr const char* kEvaluate =
 constexpr const char* kExecute =
     "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_"
     "EEbbbS7_";
+
+constexpr const char* kExecuteTask =
+    "_ZN5torch8autograd6Engine23execute_with_graph_taskERKSt10shared_ptrINS0_9GraphTaskEEN3c1013"
+    "intrusive_ptrINS0_4NodeENS7_6detail34intrusive_target_default_null_typeIS9_EEEEONS0_"
+    "11InputBufferE";
 
 class NodeScope {
  public:
@@ -75,6 +82,7 @@ void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, N
       next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
                     const std::shared_ptr<ReadyQueue>&>(kEvaluate);
   const NodeScope scope(func);
+  resume_records(*graph_task);
   next(engine, graph_task, func, inputs, cpu_ready_queue);
 }
 
@@ -86,7 +94,19 @@ variable_list execute(Engine* engine, const edge_list& roots, const variable_lis
                     const edge_list&>(kExecute);
   static const NameId name = NameTable::instance().intern("backward");
   const InterposedRegion region(name, Phase::kBackward);
+  const Pass pass;
   return next(engine, roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+}
+
+c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+    Engine* engine, const std::shared_ptr<GraphTask>& graph_task, c10::intrusive_ptr<Node> root,
+    InputBuffer&& inputs) {
+  static const auto next =
+      next_function<c10::intrusive_ptr<at::ivalue::Future>, Engine,
+                    const std::shared_ptr<GraphTask>&, c10::intrusive_ptr<Node>, InputBuffer&&>(
+          kExecuteTask);
+  Pass::begin(*graph_task);
+  return next(engine, graph_task, std::move(root), std::move(inputs));
 }
 
 struct Redirection {
@@ -104,6 +124,8 @@ const std::vector<Redirection>& redirections() {
     if (all->empty()) return all;
     for (const CallSlot& slot : find_call_slots("/libtorch_python.so", kExecute))
       all->push_back({slot, reinterpret_cast<void*>(&execute)});
+    for (const CallSlot& slot : find_call_slots("/libtorch_python.so", kExecuteTask))
+      all->push_back({slot, reinterpret_cast<void*>(&execute_with_graph_task)});
     return all;
   }();
   return *kAll;
@@ -128,7 +150,9 @@ bool engine_is_interposed() {
 
 bool redirect_engine() noexcept {
   try {
-    if (look_up_next(kEvaluate) == nullptr || look_up_next(kExecute) == nullptr) return false;
+    for (const char* symbol : {kEvaluate, kExecute, kExecuteTask}) {
+      if (look_up_next(symbol) == nullptr) return false;
+    }
     for (const Redirection& redirection : redirections()) {
       if (set_call_slot(redirection.slot, redirection.ours)) continue;
       restore_engine();
@@ -164,6 +188,13 @@ variable_list Engine::execute(const edge_list& roots, const variable_list& input
                               bool create_graph, bool accumulate_grad, const edge_list& outputs) {
   return layertrace::execute(this, roots, inputs, keep_graph, create_graph, accumulate_grad,
                              outputs);
+}
+
+c10::intrusive_ptr<at::ivalue::Future> Engine::execute_with_graph_task(
+    const std::shared_ptr<GraphTask>& graph_task, c10::intrusive_ptr<Node> graph_root,
+    InputBuffer&& input_buffer) {
+  return layertrace::execute_with_graph_task(this, graph_task, std::move(graph_root),
+                                             std::move(input_buffer));
 }
 
 }  // namespace torch::autograd

@@ -166,6 +166,12 @@ void on_function_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*co
 
 }  // namespace
 
+bool only_we_listen() noexcept {
+  const auto listeners = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+  return listeners && listeners->callbacks_.size() == 1 &&
+         listeners->callbacks_[0].start_ == &on_function && engine_is_followed();
+}
+
 void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }
 
 TorchHooks::TorchHooks()

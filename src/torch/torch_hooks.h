@@ -23,6 +23,9 @@ enum class NodeSource : std::uint8_t { kAuto, kCallbacks };
 // for them.
 LAYERTRACE_API void set_node_source(NodeSource nodes) noexcept;
 
+// Operators are recorded on this thread, and nobody else wants to know of them.
+bool only_we_listen() noexcept;
+
 class TorchHooks final : public CaptureHooks {
  public:
   TorchHooks();

@@ -198,7 +198,7 @@ std::uint64_t some_sequence() { return 42; }
 
 TEST(ThreadState, WritesOperators) {
   RecordingThread t;
-  t.state.enter_op(kName, kOpComposite);
+  t.state.enter_op(kName, 0);
   t.state.enter_op(NameId{6}, 0);
   t.state.leave_op(&some_sequence);
   t.state.skip_op();
@@ -210,9 +210,49 @@ TEST(ThreadState, WritesOperators) {
   const auto records = t.take();
   ASSERT_EQ(kinds(records), "op( op( )op op( )op )op");
   EXPECT_EQ(records[0].id, 5u);
-  EXPECT_EQ(records[0].flags, kOpComposite);
   EXPECT_EQ(records[3].id, 7u);
   EXPECT_EQ(t.state.depth(), 0u);  // they take no frames
+}
+
+// One that calls another does nothing of its own.
+TEST(ThreadState, WritesACompositeOperatorOnlyIfNothingRunsInside) {
+  RecordingThread t;
+  t.state.enter_op(kName, kOpComposite);
+  t.state.enter_op(NameId{6}, kOpComposite);
+  t.state.enter_op(NameId{7}, 0);
+  t.state.leave_op(&some_sequence);
+  t.state.leave_op(&some_sequence);
+  t.state.enter_op(NameId{8}, kOpComposite);
+  t.state.leave_op(&some_sequence);
+  t.state.leave_op(&some_sequence);
+  t.state.enter_op(NameId{9}, kOpComposite);
+  const auto place = t.state.enter_scope(LayerId{0}, nullptr, 0);
+  t.state.leave(place, 0, false);
+  t.state.leave_op(&some_sequence);
+  t.state.enter_op(NameId{10}, kOpComposite);
+  t.state.enter_op_as_node(kName, 0, 0, 0);
+  t.state.leave_op(&some_sequence);
+  t.state.leave_op(&some_sequence);
+  const auto records = t.take();
+  ASSERT_EQ(kinds(records), "op( )op op( )op scope( )scope node( )node");
+  EXPECT_EQ(records[0].id, 7u);
+  EXPECT_EQ(records[2].id, 8u);
+  EXPECT_EQ(records[2].flags, kOpComposite);
+  EXPECT_LE(records[1].ticks, records[2].ticks);
+  EXPECT_LE(records[2].ticks, records[3].ticks);
+  EXPECT_EQ(t.dropped(), 0u);
+}
+
+TEST(ThreadState, DropsACompositeOperatorOfAnotherWindow) {
+  RecordingThread t;
+  t.state.enter_op(kName, kOpComposite);
+  t.recording->open_window();
+  t.state.leave_op(&some_sequence);
+  t.state.enter_op(NameId{6}, kOpComposite);
+  t.state.leave_op(&some_sequence);
+  const auto records = t.take();
+  ASSERT_EQ(kinds(records), "op( )op");
+  EXPECT_EQ(records[0].id, 6u);
 }
 
 TEST(ThreadState, WritesAnOperatorThatIsANode) {

@@ -678,3 +678,23 @@ def test_a_session_that_nobody_keeps_ends_at_once() -> None:
             pass
     finally:
         gc.enable()
+
+
+# ---- Other profilers ------------------------------------------------------------------------
+
+
+def seen_by_torch_profiler(model: nn.Module, x: Tensor) -> Counter[str]:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        train(model, x)
+    return Counter(event.name for event in profiler.events())
+
+
+def test_another_profiler_sees_all_that_it_would(ops: bool) -> None:
+    """The engine's own records of nodes, too, which layertrace does without."""
+    model, x = Pair(), torch.randn(2, 3)
+    train(model, x)
+    alone = seen_by_torch_profiler(model, x)
+    assert any(name.startswith("autograd::engine::evaluate_function") for name in alone)
+    with layertrace.profile(model, ops=ops) as session:
+        assert seen_by_torch_profiler(model, x) == alone
+    assert session.profile.health.nodes == 9
