@@ -697,4 +697,4 @@ def test_another_profiler_sees_all_that_it_would(ops: bool) -> None:
     assert any(name.startswith("autograd::engine::evaluate_function") for name in alone)
     with layertrace.profile(model, ops=ops) as session:
         assert seen_by_torch_profiler(model, x) == alone
-    assert session.profile.health.nodes == 9
+    assert session.profile.health.nodes == 10
