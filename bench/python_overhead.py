@@ -10,8 +10,8 @@ filled) and one or a few that are, and stops the tool; what start and stop take 
 the steps. Right before each visit is one without a tool, and a figure is the median of the ratios
 of these pairs, with the interval in which that median lies by 95 %: machines change their speed
 within a second. In a round each way has its turn, in an order in which it follows another one each
-time. Processor time is that of all threads, layertrace's writer included; the bars for steps are
-for it.
+time. The bars for steps are for their wall time; beside it stand the processor time of the thread
+that trains, and that of all threads, in which layertrace's writer is included.
 
 Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
 the processor time of the thread that calls.
@@ -470,7 +470,7 @@ def at_most(limit: float, what: str, estimate: Estimate, form: str, unit: str) -
 
 def step_verdicts(measured: Measured) -> list[Verdict]:
     def ratio(way: str) -> Estimate:
-        return Estimate.of(measured.ratios(way, "processor"))
+        return Estimate.of(measured.ratios(way, "wall"))
 
     title = measured.load.title
     sham, after = ratio(SHAM), ratio(AFTER_STOP)
@@ -524,7 +524,7 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
 
 
 def step_table(measured: Measured) -> str:
-    bare_ms = measured.bare_step_ns()["processor"] * 1e-6
+    bare_ms = measured.bare_step_ns()["wall"] * 1e-6
     rows = [["bare", f"{bare_ms:.2f} ms", *[""] * 6]]
     for way, figures in step_figures(measured).items():
         around = ["", ""]
@@ -533,21 +533,21 @@ def step_table(measured: Measured) -> str:
         rows.append(
             [
                 way,
-                f"{figures['step_ns']['processor'] * 1e-6:.2f} ms",
-                *Estimate.of(measured.ratios(way, "processor")).text(".3f"),
+                f"{figures['step_ns']['wall'] * 1e-6:.2f} ms",
+                *Estimate.of(measured.ratios(way, "wall")).text(".3f"),
                 f"{figures['ratio']['thread']['median']:.3f}",
-                f"{figures['ratio']['wall']['median']:.3f}",
+                f"{figures['ratio']['processor']['median']:.3f}",
                 *around,
             ]
         )
-    headings = ["", "step", "processor ×", "by 95 %", "own thread ×", "wall ×"]
+    headings = ["", "step", "wall ×", "by 95 %", "own thread ×", "all threads ×"]
     load = measured.load
     lines = [
         f"A training step of {load.title}: {load.module_calls} module calls",
         table([*headings, "start", "stop, a step"], rows),
     ]
     if measured.before_any_session is not None:
-        step_ns = measured.before_any_session.step_ns["processor"]
+        step_ns = measured.before_any_session.step_ns["wall"]
         lines.append(f"before layertrace was imported, a bare step took {step_ns * 1e-6:.2f} ms")
     lines += [f"{way}: cannot run it ({why})" for way, why in measured.failed.items()]
     return "\n".join(lines)

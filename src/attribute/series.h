@@ -54,6 +54,10 @@ class Series {
   double min_ = 0;
   double max_ = 0;
   std::uint64_t count_ = 0;
+  // Most figures are the same in each step (calls, or 0 for what is not recorded). As long as one
+  // is, no list is made of it.
+  double same_ = 0;
+  std::size_t same_slots_ = 0;
   std::vector<double> samples_;
 };
 
