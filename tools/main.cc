@@ -75,8 +75,12 @@ void add_tree(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TreeArguments>();
   CLI::App* command = app.add_subcommand("tree", "The layer tree with forward and backward time");
   // The error of an unknown name lists those that there are.
+  // As the error has it, in lines that fit.
   const auto list = [](const Error& error) {
-    return error.remedy.substr(error.remedy.find(':') + 2);
+    constexpr std::size_t kLine = 90;
+    std::string names = error.remedy.substr(error.remedy.find(':') + 2);
+    if (names.size() > kLine) names[names.rfind(' ', kLine)] = '\n';
+    return names;
   };
   command->footer(
       "Columns: " + list(parse_column("").error()) +

@@ -104,7 +104,10 @@ void report(const fs::path& notes, const std::string& program) {
     std::fprintf(stderr, "layertrace: nothing is recorded: %s\n",
                  has_torch
                      ? "torch was there, but no module was called"
-                     : (program + " neither imported torch in Python nor links LibTorch").c_str());
+                     : (program +
+                        " neither imported torch in Python (or was told to ignore its environment: "
+                        "-I, -E, -S) nor links LibTorch")
+                           .c_str());
   }
 }
 
@@ -145,7 +148,11 @@ void prepare_signals() {
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   const int code = errno == ENOENT ? kNotFound : kNotExecutable;
-  fail({"cannot run " + options.program[0], std::strerror(errno), ""}, code);
+  const std::string remedy =
+      options.program[0].ends_with(".py")
+          ? "Name Python, too: layertrace run -- python " + options.program[0]
+          : "";
+  fail({"cannot run " + options.program[0], std::strerror(errno), remedy}, code);
   _exit(code);
 }
 

@@ -68,6 +68,9 @@ struct Options {
   // outside any scope. With this it is given to the lowest module that holds both, and counted in
   // Health::inferred.
   bool infer = false;
+  // An error, rather than a recording of the host alone, where what the GPU does cannot be
+  // recorded.
+  bool require_gpu = false;
   // What the run is called in reports; the program's name unless given.
   std::string program = {};
   // The most memory that recording may take. When the writer falls behind, records are dropped and

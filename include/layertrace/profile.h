@@ -100,6 +100,21 @@ struct Unattributed {
   std::vector<Name> names;  // the most frequent first
 };
 
+// What became of a GPU's records.
+struct GpuHealth {
+  std::string source;               // "CUPTI 130200"; "" where none were taken
+  std::uint64_t records = 0;        // delivered: activities, calls and the scopes of calls
+  std::uint64_t dropped = 0;        // by the vendor's library, as it says
+  std::uint64_t buffers_lost = 0;   // handed over without memory
+  std::uint64_t no_buffer = 0;      // wanted when all were in use
+  std::uint64_t unknown = 0;        // of a kind that is not known
+  std::uint64_t untimed = 0;        // activities without a start or an end; left out
+  std::uint64_t reversed = 0;       // activities that end before they begin; left out
+  std::uint64_t outside_steps = 0;  // activities asked for while nothing was recorded; left out
+
+  friend bool operator==(const GpuHealth&, const GpuHealth&) = default;
+};
+
 // What a report must say of itself: how much it explains, what went missing, what recording cost.
 struct Health {
   double attributed_share = 1;   // of activity time, in 0…1
@@ -121,6 +136,7 @@ struct Health {
   std::uint64_t writer_cpu_ns = 0;  // processor time of the writer thread
   double tracing_share =
       0;  // estimated share of the steps' time that recording took on the user's threads
+  GpuHealth gpu;
   std::vector<std::string> notes;  // anything else a reader must know, one sentence each
 };
 
@@ -139,6 +155,7 @@ struct RunInfo {
   std::string clock;      // "tsc" or "boottime"; "virtual" is a simulated GPU's
   std::string created;    // UTC, ISO 8601
   bool ops = true;        // operators were recorded
+  std::string device;     // the GPU whose work was recorded; "" for none
   std::string simulated;  // the simulated GPU that it ran on; "" for none
 };
 

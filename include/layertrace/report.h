@@ -27,6 +27,8 @@ enum class Column : std::uint8_t {
   kBusy,          // the union of the activities' intervals, all phases
   kCalls,
   kActivities,
+  kGpuForward,   // how long the GPU was busy with the forward, per step, with its share of the step
+  kGpuBackward,  // likewise with the backward
 };
 
 enum class SortKey : std::uint8_t {
@@ -46,8 +48,10 @@ struct TreeOptions {
   SortKey sort = SortKey::kDefinition;
   bool fold =
       true;  // numbered siblings of one shape become "12 × Block", with the sums of their figures
-  std::vector<Column> columns = {};  // empty: type, forward, backward, calls, activities
-  int width = 0;                     // columns of the terminal; 0 for as wide as it takes
+  // Empty: type, forward, backward, calls, activities; recompute where there is any, and the GPU's
+  // forward and backward where they were recorded.
+  std::vector<Column> columns = {};
+  int width = 0;  // columns of the terminal; 0 for as wide as it takes
   bool color = false;
   bool ascii = false;
 };

@@ -94,12 +94,14 @@ class PythonSession {
 std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb::object>>& models,
                                      const std::string& output, const Schedule& schedule, bool ops,
                                      std::size_t memory_cap_bytes, const nb::object& name_model,
-                                     bool fold_wrappers, const std::string& program) {
+                                     bool fold_wrappers, const std::string& program,
+                                     bool require_gpu) {
   binding::Models roots;
   for (const auto& [name, module] : models) roots.emplace_back(name, module.ptr());
   Options options{.output = output,
                   .schedule = schedule,
                   .ops = ops,
+                  .require_gpu = require_gpu,
                   .program = program,
                   .memory_cap_bytes = memory_cap_bytes};
   // Looking at the models may run Python code, and so other threads, which may come here, too.
@@ -218,7 +220,10 @@ void bind_profile(nb::module_& m) {
       .def_ro("path", &Layer::path)
       .def_ro("name", &Layer::name)
       .def_ro("type", &Layer::type)
-      .def_ro("parent", &Layer::parent)
+      .def_prop_ro("parent",
+                   [](const Layer& layer) {
+                     return layer.parent < 0 ? std::nullopt : std::optional(layer.parent);
+                   })
       .def_ro("children", &Layer::children)
       .def_ro("calls", &Layer::calls)
       .def_ro("ran", &Layer::ran)
@@ -244,6 +249,17 @@ void bind_profile(nb::module_& m) {
       .def_ro("count", &Unattributed::count)
       .def_ro("ns", &Unattributed::ns)
       .def_ro("names", &Unattributed::names);
+  nb::class_<GpuHealth>(m, "GpuHealth")
+      .def("__repr__", repr_of("source", "records", "dropped"))
+      .def_ro("source", &GpuHealth::source)
+      .def_ro("records", &GpuHealth::records)
+      .def_ro("dropped", &GpuHealth::dropped)
+      .def_ro("buffers_lost", &GpuHealth::buffers_lost)
+      .def_ro("no_buffer", &GpuHealth::no_buffer)
+      .def_ro("unknown", &GpuHealth::unknown)
+      .def_ro("untimed", &GpuHealth::untimed)
+      .def_ro("reversed", &GpuHealth::reversed)
+      .def_ro("outside_steps", &GpuHealth::outside_steps);
   nb::class_<Health>(m, "Health")
       .def("__repr__", repr_of("attributed_share", "activities", "nodes", "dropped", "cut"))
       .def_ro("attributed_share", &Health::attributed_share)
@@ -264,6 +280,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("op_cost_ns", &Health::op_cost_ns)
       .def_ro("writer_cpu_ns", &Health::writer_cpu_ns)
       .def_ro("tracing_share", &Health::tracing_share)
+      .def_ro("gpu", &Health::gpu)
       .def_ro("notes", &Health::notes);
   nb::class_<RunInfo>(m, "RunInfo")
       .def("__repr__", repr_of("program", "created", "host", "torch_version", "simulated"))
@@ -280,6 +297,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("clock", &RunInfo::clock)
       .def_ro("created", &RunInfo::created)
       .def_ro("ops", &RunInfo::ops)
+      .def_ro("device", &RunInfo::device)
       .def_ro("simulated", &RunInfo::simulated);
   bind_sequence<Layer>(m, "Layers");
   bind_sequence<Step>(m, "Steps");
@@ -317,7 +335,9 @@ void bind_profile(nb::module_& m) {
              const std::string model = profile.layers.empty() ? "no model" : profile.layers[0].name;
              return "<layertrace.Profile of " + model + ": " +
                     std::to_string(profile.layers.size()) + " layers, " +
-                    std::to_string(profile.step_count) + " steps>";
+                    std::to_string(profile.step_count) +
+                    (profile.step_count == 1 ? " step" : " steps") +
+                    (profile.steps_marked ? ">" : ", which nobody marked>");
            })
       .def("_repr_html_", [](const Profile& profile) { return tree_html(profile); });
 }
@@ -347,7 +367,7 @@ NB_MODULE(_core, m) {
 
   m.def("start", &start, nb::arg("models"), nb::arg("output"), nb::arg("schedule"), nb::arg("ops"),
         nb::arg("memory_cap_bytes"), nb::arg("name_model").none(), nb::arg("fold_wrappers"),
-        nb::arg("program"));
+        nb::arg("program"), nb::arg("require_gpu"));
   m.def("module_calls", [] { return nb::borrow(module_calls_descriptor()); });
   m.def("recording", &binding::recording);
   m.def("add_parameter", [](const nb::object& module, const nb::object& parameter) {

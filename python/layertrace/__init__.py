@@ -22,6 +22,7 @@ _versions.check()
 
 if TYPE_CHECKING:
     from layertrace._core import (
+        GpuHealth,
         Health,
         Layer,
         PhaseStats,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Error",
+    "GpuHealth",
     "Health",
     "Layer",
     "LayertraceWarning",

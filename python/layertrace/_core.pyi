@@ -77,8 +77,8 @@ class Layer:
     def type(self) -> str:
         """The module's class: "Linear"."""
     @property
-    def parent(self) -> int:
-        """An index into `Profile.layers`, -1 for a root."""
+    def parent(self) -> int | None:
+        """An index into `Profile.layers`, None for a root."""
     @property
     def children(self) -> list[int]:
         """Indices into `Profile.layers`."""
@@ -151,6 +151,38 @@ class Unattributed:
         """The most frequent first."""
 
 @final
+class GpuHealth:
+    """What became of a GPU's records."""
+
+    @property
+    def source(self) -> str:
+        """ "CUPTI 130200"; "" where none were taken."""
+    @property
+    def records(self) -> int:
+        """Delivered: activities, calls and the scopes of calls."""
+    @property
+    def dropped(self) -> int:
+        """By the vendor's library, as it says."""
+    @property
+    def buffers_lost(self) -> int:
+        """Handed over without memory."""
+    @property
+    def no_buffer(self) -> int:
+        """How often one was wanted when all were in use."""
+    @property
+    def unknown(self) -> int:
+        """Of a kind that is not known."""
+    @property
+    def untimed(self) -> int:
+        """Activities without a start or an end; left out."""
+    @property
+    def reversed(self) -> int:
+        """Activities that end before they begin; left out."""
+    @property
+    def outside_steps(self) -> int:
+        """Activities asked for while nothing was recorded; left out."""
+
+@final
 class Health:
     """How much a profile explains, what went missing, and what recording cost."""
 
@@ -209,6 +241,9 @@ class Health:
     def tracing_share(self) -> float:
         """Estimated share of the steps' time that recording took on the user's threads."""
     @property
+    def gpu(self) -> GpuHealth:
+        """What became of the GPU's records."""
+    @property
     def notes(self) -> list[str]:
         """Anything else a reader must know, one sentence each."""
 
@@ -245,6 +280,9 @@ class RunInfo:
     @property
     def ops(self) -> bool:
         """Operators were recorded."""
+    @property
+    def device(self) -> str:
+        """The GPU whose work was recorded; "" for none."""
     @property
     def simulated(self) -> str:
         """The simulated GPU that it ran on; "" for none."""
@@ -306,8 +344,9 @@ class Profile:
         sort: "definition", "forward", "backward", "total", "self", "calls", "activities" or "name".
         fold: numbered siblings of one shape become "12 × Block", with the sums of their figures.
         columns: of "type", "forward", "backward", "total", "recompute", "self", "activity_time",
-            "busy", "calls" and "activities"; by default type, forward, backward, calls and
-            activities.
+            "busy", "calls", "activities", "gpu_forward" and "gpu_backward"; by default type, the
+            GPU's forward and backward where they were recorded, forward, backward, recompute where
+            there is any, calls and activities.
         width: columns of the terminal; as wide as it takes by default.
         color: with a terminal's colours.
         ascii: without box-drawing characters.
@@ -355,6 +394,7 @@ def start(
     name_model: Callable[[torch.nn.Module], str | None] | None,
     fold_wrappers: bool,
     program: str,
+    require_gpu: bool,
 ) -> Session:
     """Begins to record; raises Error if another session is active.
 

@@ -235,6 +235,7 @@ class AutoSession:
         except Error as error:  # the program has a session of its own, or cannot write there
             self._error = error
             self._disarm()
+            self._note("")  # why nothing is recorded is said at the end
             return
         finally:
             self._starting = False

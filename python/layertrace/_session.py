@@ -72,9 +72,13 @@ def _named(models: Models | None) -> list[tuple[str, torch.nn.Module]]:
             isinstance(name, str) and isinstance(model, torch.nn.Module) for name, model in named
         ):
             return named
+    what = f"this is a {type(models).__name__}"
+    if isinstance(models, Mapping):
+        kinds = {f"{type(name).__name__}: {type(model).__name__}" for name, model in models.items()}
+        what += " without any" if not kinds else " of " + ", ".join(sorted(kinds))
     raise TypeError(
         "profile() takes an nn.Module, or a dict of names and nn.Modules such as "
-        f'{{"generator": g, "discriminator": d}}; this is a {type(models).__name__}'
+        f'{{"generator": g, "discriminator": d}}; {what}'
     )
 
 
@@ -102,7 +106,7 @@ def schedule(*, skip: int = 0, warmup: int = 0, record: int = 0, repeat: int = 1
     5
     """
     for name, value in (("skip", skip), ("warmup", warmup), ("record", record), ("repeat", repeat)):
-        if value < 0:
+        if not isinstance(value, int) or value < 0:
             raise ValueError(f"schedule(): {name} is {value}; it is a number of steps, 0 or more")
     return Schedule(skip, warmup, record, repeat)
 
@@ -155,7 +159,15 @@ class Session:
         fold_wrappers: bool,
         memory_cap_bytes: int,
         name_model: Callable[[torch.nn.Module], str | None] | None = None,
+        require_gpu: bool = False,
     ) -> None:
+        if schedule is not None and not isinstance(schedule, Schedule):
+            raise TypeError(
+                "schedule takes what layertrace.schedule(skip=, warmup=, record=, repeat=) gives; "
+                f"this is a {type(schedule).__name__}"
+            )
+        if not isinstance(memory_cap_bytes, int) or memory_cap_bytes < 1 << 20:
+            raise ValueError(f"memory_cap_bytes is {memory_cap_bytes}; it is at least 1 MiB")
         self._models = _named(models)
         self._output = "" if output is None else os.fspath(output)
         self._schedule = schedule if schedule is not None else Schedule()
@@ -164,6 +176,7 @@ class Session:
         self._fold_wrappers = fold_wrappers
         self._memory_cap_bytes = memory_cap_bytes
         self._name_model = name_model
+        self._require_gpu = require_gpu
         self._core: _core.Session | None = None
         self._steps = StepFinder(_weakly(self))
         self._active = False
@@ -187,6 +200,7 @@ class Session:
             self._name_model,
             self._fold_wrappers,
             _program(),
+            self._require_gpu,
         )
         self._active = True
         module_calls.install()
@@ -310,6 +324,7 @@ class Session:
             self._fold_wrappers,
             self._memory_cap_bytes,
             self._name_model,
+            self._require_gpu,
         )
         fresh._models = self._models
         return fresh
@@ -343,6 +358,7 @@ def profile(
     ops: bool = True,
     *,
     fold_wrappers: bool = False,
+    require_gpu: bool = False,
     memory_cap_bytes: int = DEFAULT_MEMORY_CAP,
 ) -> Session:
     """Records a model: as a context manager, or as a decorator of a function that trains.
@@ -358,6 +374,8 @@ def profile(
         cheapest mode.
     fold_wrappers: leave the `module.` of DataParallel and DistributedDataParallel, the
         `_fsdp_wrapped_module.` of FSDP and the `_orig_mod.` of torch.compile out of the paths.
+    require_gpu: raise an error where what the GPU does cannot be recorded, rather than record the
+        host alone and say so.
     memory_cap_bytes: the most memory that recording may take. When the writer falls behind, records
         are dropped and counted; the program never waits.
 
@@ -371,7 +389,16 @@ def profile(
     >>> [layer.path for layer in session.profile.layers]
     ['', '0', '1']
     """
-    return Session(model, output, schedule, optimizer, ops, fold_wrappers, memory_cap_bytes)
+    return Session(
+        model,
+        output,
+        schedule,
+        optimizer,
+        ops,
+        fold_wrappers,
+        memory_cap_bytes,
+        require_gpu=require_gpu,
+    )
 
 
 class scope:
@@ -387,6 +414,8 @@ class scope:
     __slots__ = ("_name", "_places")
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"scope() takes a name; this is a {type(name).__name__}")
         self._name = name
         self._places: dict[int, list[int]] = {}  # of each thread that is inside
 

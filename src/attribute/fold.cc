@@ -16,6 +16,11 @@ bool is_part_of_layer(SpanKind kind, LayerId layer) noexcept {
   return layer != kNoLayer && (kind == SpanKind::kNode || kind == SpanKind::kRegion);
 }
 
+// The whole of one call of autograd's engine, on the thread that called it.
+bool is_pass(SpanKind kind, Phase phase, LayerId layer) noexcept {
+  return kind == SpanKind::kRegion && phase == Phase::kBackward && layer == kNoLayer;
+}
+
 }  // namespace
 
 void Fold::open_lane(Lane lane, std::uint64_t /*tid*/, const std::string& /*name*/) {
@@ -32,8 +37,13 @@ void Fold::begin(Lane lane, const SpanBegin& span) {
     state.activities.push_back({span.phase, span.cause, span.layer, span.name, span.start_ns});
     return;
   }
-  const OpenSpan open{span.kind, span.phase,    span.cause,   span.layer,
-                      span.name, span.start_ns, span.start_ns};
+  OpenSpan open{span.kind, span.phase,    span.cause,   span.layer,
+                span.name, span.start_ns, span.start_ns};
+  open.awaited = state.scopes.empty() && span.phase == Phase::kBackward && passes_ > state.passes;
+  if (is_pass(open.kind, open.phase, open.layer)) {
+    ++state.passes;
+    ++passes_;
+  }
   state.scopes.push_back(open);
   if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer)) enter_layer(state, open);
 }
@@ -55,6 +65,7 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   const std::uint64_t duration_ns = end_ns - span.start_ns;
   const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
   if (!state.activities.empty()) state.activities.back().inside_ns += duration_ns;
+  if (has_device_) return;
 
   StepSums& sums = sums_at(span.start_ns);
   Cell& cell =
@@ -69,14 +80,34 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.name, self_ns);
 }
 
+void Fold::device(const DeviceSpan& span) {
+  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
+  StepSums& sums = sums_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  if (&sums == &nowhere_) {
+    ++outside_window_;
+    return;
+  }
+  Cell& cell =
+      span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+  ++cell.activities;
+  cell.activity_ns += ns;
+  cell.busy.add({span.start_ns, span.start_ns + ns});
+  sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
+}
+
 void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (state.scopes.empty()) return;
   OpenSpan span = state.scopes.back();
   state.scopes.pop_back();
+  if (is_pass(span.kind, span.phase, span.layer)) {
+    --state.passes;
+    --passes_;
+  }
   state.last_ns = std::max(state.last_ns, end_ns);
   const std::uint64_t whole_ns = end_ns - std::min(end_ns, span.start_ns);
   end_ns = std::max(end_ns, span.from_ns);
-  // PyTorch ends a checkpoint's recomputation by an exception of its own, when it has what it needs.
+  // PyTorch ends a checkpoint's recomputation by an exception of its own, when it has what it
+  // needs.
   if (span.kind == SpanKind::kScope && by == EndedBy::kException && span.phase != Phase::kRecompute)
     ++thrown_scopes_;
   if (span.kind == SpanKind::kScope && by == EndedBy::kCut) ++cut_scopes_;
@@ -90,8 +121,9 @@ void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
     leave_layer(state, span, ns, sums);
 }
 
-// Adds what of the span was not yet added, up to `end_ns`. Returns how much of that was spent in the
-// span's own phase: a forward that runs again inside a backward, say, is no part of that backward.
+// Adds what of the span was not yet added, up to `end_ns`. Returns how much of that was spent in
+// the span's own phase: a forward that runs again inside a backward, say, is no part of that
+// backward.
 std::uint64_t Fold::add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
                              std::uint64_t end_ns, StepSums& sums) {
   const std::uint64_t duration_ns = end_ns - std::exchange(span.from_ns, end_ns);
@@ -107,6 +139,7 @@ std::uint64_t Fold::add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
     cell.self_host_ns += self_ns;
     if (span.layer == kNoLayer) cell.host_ns += self_ns;
     state.step_ns[phase] += self_ns;
+    if (span.awaited) sums.backward_elsewhere_ns += duration_ns;
   }
   if (parent != nullptr)
     std::transform(ns.begin(), ns.end(), parent->inside_ns.begin(), parent->inside_ns.begin(),
@@ -203,8 +236,9 @@ void Fold::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   if (index > open_steps_.back().index) steps_without_mark_ += index - open_steps_.back().index;
   open_steps_.back().index = index;
   end_step(lane, ns);
-  constexpr std::size_t kStepsOpen = 2;
-  while (open_steps_.size() >= kStepsOpen) fold_oldest();
+  // What a device did comes later than what the host did.
+  const std::size_t steps_open = has_device_ ? 16 : 2;
+  while (open_steps_.size() >= steps_open) fold_oldest();
   open_step(ns, index + 1);
 }
 
@@ -230,6 +264,12 @@ void Fold::fold_oldest() {
   result.phase_ns[static_cast<std::size_t>(Phase::kOther)] += rest_ns;
   sums.outside(Phase::kOther).host_ns += rest_ns;
   sums.outside(Phase::kOther).self_host_ns += rest_ns;
+
+  // Who waits does not work.
+  Cell& waiting = sums.outside(Phase::kBackward);
+  const std::uint64_t waited_ns = std::min(waiting.self_host_ns, sums.backward_elsewhere_ns);
+  waiting.host_ns -= waited_ns;
+  waiting.self_host_ns -= waited_ns;
 
   if (step_count_ != 0 && clock_.advance()) halve_series();
   slots_ = clock_.slot() + 1;
@@ -322,6 +362,9 @@ void add_closing(Health& health, const Health& closing) {
   health.op_cost_ns = closing.op_cost_ns;
   health.writer_cpu_ns = closing.writer_cpu_ns;
   health.tracing_share = closing.tracing_share;
+  const std::uint64_t outside_steps = health.gpu.outside_steps;  // which the spans do tell
+  health.gpu = closing.gpu;
+  health.gpu.outside_steps = outside_steps;
   health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
 }
 
@@ -441,6 +484,7 @@ void Fold::fill_health(Health& health) const {
   health.unattributed_nodes = causes(nodes_);
   health.cut_scopes = cut_scopes_;
   health.thrown_scopes = thrown_scopes_;
+  health.gpu.outside_steps = outside_window_;
   health.notes = notes_;
 }
 

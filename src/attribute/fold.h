@@ -32,6 +32,8 @@ class Fold final : public SpanSink {
   void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
   void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
   void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+  void use_device(const std::string& /*name*/) override { has_device_ = true; }
+  void device(const DeviceSpan& span) override;
 
   // Layers, steps, outside and the ledger; the caller adds what the spans cannot tell (run, costs,
   // dropped). `end_ns` is where the recording ends. Call once, last.
@@ -47,9 +49,10 @@ class Fold final : public SpanSink {
     LayerId layer;
     NameId name;
     std::uint64_t start_ns;
-    std::uint64_t from_ns;  // up to here it has been added to a step; kOver when no more will be
+    std::uint64_t from_ns;   // up to here it has been added to a step; kOver when no more will be
     PhaseTimes inside_ns{};  // since then: time of the spans within that count on their own
     bool counted = false;    // as a call
+    bool awaited = false;    // by another thread, which has called the backward
   };
   struct OpenActivity {
     Phase phase;
@@ -62,6 +65,7 @@ class Fold final : public SpanSink {
   struct LaneState {
     std::vector<OpenSpan> scopes;
     std::vector<OpenActivity> activities;
+    std::uint32_t passes = 0;  // of autograd that are open
     std::uint64_t last_ns = 0;
     PhaseTimes step_ns{};  // own time by phase, in the step that runs
     std::vector<std::uint32_t>
@@ -111,6 +115,9 @@ class Fold final : public SpanSink {
   std::deque<OpenStep> open_steps_;
   StepSums nowhere_;  // for spans before the first window
   std::vector<StepSums> spare_;
+  bool has_device_ = false;
+  std::uint32_t passes_ = 0;          // of autograd that are open on any lane
+  std::uint64_t outside_window_ = 0;  // what a device did, asked for while nothing was recorded
   std::vector<Step> steps_;
   std::uint64_t step_count_ = 0;
   std::uint64_t step_stride_ = 1;

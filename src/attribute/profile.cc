@@ -52,6 +52,10 @@ std::string_view cause_text(Cause cause) noexcept {
       return "after the last layer of a module without a scope: its own, or the loss";
     case Cause::kInferred:
       return "between two layers of it (inferred)";
+    case Cause::kNoLaunch:
+      return "asked of the device by a call that was not recorded";
+    case Cause::kOldScope:
+      return "asked of the device in a scope that is too long ago to be remembered";
   }
   return "";
 }

@@ -1,6 +1,7 @@
 #include "attribute/resolver.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace layertrace {
@@ -28,6 +29,7 @@ void Resolver::open_lane(Lane lane, std::uint64_t key, std::uint64_t tid, const 
   lanes_.emplace_back(max_intervals_ / lanes_provided_for_);
   if (++live_lanes_ > lanes_provided_for_) share_intervals();
   lane_of_key_[key] = lane;
+  lane_of_tid_[tid] = lane;
   sink_.open_lane(lane, tid, name);
 }
 
@@ -105,6 +107,7 @@ void Resolver::resolve(Lane lane, std::span<const Record> records) {
     }
     if (infers_ && hold_back(lane, state, record)) continue;
     resolve_one(lane, state, record);
+    if (most_places_ != 0) remember_place(state, record);
   }
 }
 
@@ -139,6 +142,7 @@ void Resolver::resolve_one(Lane lane, LaneState& state, const Record& record) {
       break;
     case RecordKind::kStep:
       settle(lane, state);
+      close_all_runs();
       end_loss(lane, state);
       if (recording_) sink_.step(lane, state.now_ns, record.value);
       break;
@@ -150,6 +154,48 @@ void Resolver::resolve_one(Lane lane, LaneState& state, const Record& record) {
       if (recording_) sink_.gap(lane, state.now_ns, record.value);
       break;
   }
+}
+
+// ---- Places, for devices ----
+
+void Resolver::remember_place(LaneState& state, const Record& record) {
+  if (record.kind == RecordKind::kOpBegin || record.kind == RecordKind::kOpEnd) return;
+  const Context context = current(state);
+  const Place place{context.layer, context.phase, context.cause,
+                    state.frames.empty() ? 0 : state.frames.back().call};
+  if (state.places == nullptr) state.places = std::make_unique<Places>();
+  Places& places = *state.places;
+  if (is_begin(record.kind)) {
+    ++places.begun;
+    places.frames.push_back(place);
+    if (places.frames.size() > most_places_) places.frames.pop_front();
+  }
+  places.changes.push_back({state.now_ns, place});
+  if (places.changes.size() > 2 * most_places_) places.changes.pop_front();
+}
+
+std::optional<Resolver::Place> Resolver::place_of_frame(std::uint64_t frame) const {
+  const auto lane = lane_of_key_.find(thread_of_frame(frame));
+  if (lane == lane_of_key_.end()) return std::nullopt;
+  const Places* places = lanes_[lane->second].places.get();
+  const std::uint64_t number = number_of_frame(frame);
+  if (places == nullptr || number > places->begun) return std::nullopt;
+  const std::uint64_t back = places->begun - number;
+  if (back >= places->frames.size()) return Place{.cause = Cause::kOldScope};
+  return places->frames[places->frames.size() - 1 - back];
+}
+
+Resolver::Place Resolver::place_at(std::uint32_t tid, std::uint64_t ns) const {
+  const auto lane = lane_of_tid_.find(tid);
+  if (lane == lane_of_tid_.end()) return {.cause = Cause::kThreadNoScope};
+  const Places* places = lanes_[lane->second].places.get();
+  if (places == nullptr) return {.cause = Cause::kThreadNoScope};
+  const auto next =
+      std::upper_bound(places->changes.begin(), places->changes.end(), ns,
+                       [](std::uint64_t at_ns, const Change& change) { return at_ns < change.ns; });
+  if (next != places->changes.begin()) return std::prev(next)->place;
+  const bool is_first = places->changes.size() < 2 * most_places_;
+  return {.cause = is_first ? Cause::kThreadNoScope : Cause::kOldScope};
 }
 
 // ---- Inference ----
@@ -242,6 +288,7 @@ LayerId Resolver::common_parent(LayerId first, LayerId second) const {
 
 void Resolver::on_window(Lane lane, LaneState& state, const Record& record) {
   settle(lane, state);
+  close_all_runs();
   recording_ = record.flags != 0;
   switched_ns_ = state.now_ns;
   if (!recording_) paused_ns_ = state.now_ns;
@@ -272,6 +319,7 @@ void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t at_ns) {
 
 void Resolver::on_op_begin(Lane lane, LaneState& state, const Record& record) {
   const Context context = settle(lane, state);
+  if (!state.frames.empty() && state.frames.back().is_loss) state.frames.back().held_ops = true;
   state.ops.push_back({NameId{record.id}, (record.flags & kOpComposite) != 0,
                        recorded(state) ? OpFrame::kWaiting : OpFrame::kDropped, context,
                        state.now_ns});
@@ -466,9 +514,13 @@ void Resolver::push_region(Lane lane, LaneState& state, const Frame& frame) {
 }
 
 void Resolver::on_frame_end(Lane lane, LaneState& state, const Record& record, SpanKind kind) {
+  const bool in_loss =
+      !state.frames.empty() && state.frames.back().is_loss && !state.frames.back().held_ops;
   close_inner(lane, state);
   if (state.frames.empty() || state.frames.back().kind != kind) return;
-  const bool resumes_loss = state.frames.back().resumes_loss;
+  // A region of the user's around the model's forward alone: the loss comes after it.
+  const bool is_users = kind == SpanKind::kRegion && !state.frames.back().has_phase;
+  const bool resumes_loss = state.frames.back().resumes_loss || (in_loss && is_users);
   const bool thrown = (record.flags & kThrown) != 0;
   pop_frame(lane, state, state.now_ns, thrown ? EndedBy::kException : EndedBy::kExit);
   if (resumes_loss && !thrown) begin_loss(lane, state);

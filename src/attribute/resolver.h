@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -26,6 +27,14 @@ namespace layertrace {
 
 class Resolver final : public RecordConsumer {
  public:
+  // What ran on a thread at a moment, or inside a frame of its stack.
+  struct Place {
+    LayerId layer = kNoLayer;
+    Phase phase = Phase::kOther;
+    Cause cause = Cause::kNoScope;
+    std::uint64_t call = 0;
+  };
+
   // The dictionary must hold, at each call, the definitions of all ids in the records.
   // `max_intervals` bounds the memory of past forward calls, over all threads. With `infers`, what
   // runs between two layers, outside any scope, belongs to the lowest module that holds both.
@@ -41,6 +50,13 @@ class Resolver final : public RecordConsumer {
   // Closes what is still open, as cut.
   void finish(std::uint64_t now_ticks);
 
+  // For what a device did: from now on frames and what ran when are remembered, so many of each.
+  void remember_places(std::size_t most) { most_places_ = most; }
+  // The frame with this id; nothing if its records were not resolved yet.
+  std::optional<Place> place_of_frame(std::uint64_t frame) const;
+  // What ran on the system's thread of this number.
+  Place place_at(std::uint32_t tid, std::uint64_t ns) const;
+
  private:
   // What something that runs now belongs to.
   struct Context {
@@ -55,6 +71,7 @@ class Resolver final : public RecordConsumer {
     bool has_phase = false;     // a region whose name says its phase
     bool resumes_loss = false;  // the loss was interrupted for it
     bool held_model = false;    // a scope in which a whole model was called
+    bool held_ops = false;      // a loss in which operators ran
     Context context;
     NameId name = kNoName;  // of a region
     std::uint64_t call = 0;
@@ -77,6 +94,16 @@ class Resolver final : public RecordConsumer {
   struct CallRef {
     LayerId layer;
     std::uint64_t call;
+  };
+  struct Change {
+    std::uint64_t ns;
+    Place place;
+  };
+  // The places of frames, of which the last is number `begun`, and the changes of what runs.
+  struct Places {
+    std::deque<Place> frames;
+    std::uint64_t begun = 0;
+    std::deque<Change> changes;
   };
   struct LaneState {
     explicit LaneState(std::size_t max_intervals) : intervals(max_intervals) {}
@@ -101,6 +128,7 @@ class Resolver final : public RecordConsumer {
     std::uint64_t indexed_last_end = 0;     // and the counter then
     bool entered_module = false;
     bool closed = false;
+    std::unique_ptr<Places> places;  // for devices
   };
 
   void on_scope_begin(Lane lane, LaneState& state, const Record& record);
@@ -126,11 +154,13 @@ class Resolver final : public RecordConsumer {
   void reopen_run(Lane lane, LaneState& state);
   void share_intervals();
 
+  void remember_place(LaneState& state, const Record& record);
   static Context current(const LaneState& state);
   Context settle(Lane lane, LaneState& state);
   void abandon(Lane lane, LaneState& state, std::uint64_t at_ns);
   void settle_ops(Lane lane, LaneState& state);
   void close_run(Lane lane, LaneState& state, std::size_t keep = 0);
+  void close_all_runs();
   void close_inner(Lane lane, LaneState& state);
   void close_loss(Lane lane, LaneState& state);
   bool end_loss(Lane lane, LaneState& state);
@@ -162,7 +192,9 @@ class Resolver final : public RecordConsumer {
   std::size_t lanes_provided_for_ = 4;  // most programs have one or two that run modules
   std::deque<Lane> closed_lanes_;       // whose intervals are still known
   std::size_t closed_intervals_ = 0;    // in all of them
+  std::size_t most_places_ = 0;
   std::unordered_map<std::uint64_t, Lane> lane_of_key_;
+  std::unordered_map<std::uint64_t, Lane> lane_of_tid_;  // the last that had it
   mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
   mutable std::size_t parameters_known_ = 0;
   mutable std::vector<LayerId> last_child_;  // of each layer, kNoLayer without any

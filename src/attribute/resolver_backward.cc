@@ -159,4 +159,12 @@ void Resolver::close_run(Lane lane, LaneState& state, std::size_t keep) {
     pop_frame(lane, state, state.last_node_end_ns, EndedBy::kExit);
 }
 
+// Autograd's own threads have nothing else to do after the last node, so that nothing ends its run
+// there: what is over must not go on into the next step.
+void Resolver::close_all_runs() {
+  for (Lane lane = 0; lane < lanes_.size(); ++lane) {
+    if (!lanes_[lane].frames.empty()) close_run(lane, lanes_[lane]);
+  }
+}
+
 }  // namespace layertrace

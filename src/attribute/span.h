@@ -11,6 +11,7 @@
 #include <layertrace/profile.h>
 
 #include "record/definitions.h"
+#include "record/device_record.h"
 #include "record/drain.h"
 #include "record/ids.h"
 
@@ -43,8 +44,10 @@ enum class Cause : std::uint8_t {
   kBetweenNodes,   // an operator of the autograd engine itself
   kAfterLayers,    // after the last layer of a module without a scope: its own, or the loss's
   kInferred,  // it has a layer, by inference: the lowest that holds the layers before and after
+  kNoLaunch,  // what a device did, asked for by a call that was not recorded
+  kOldScope,  // likewise, asked for in a scope that is too long ago to be remembered
 };
-inline constexpr std::size_t kCauseCount = 11;
+inline constexpr std::size_t kCauseCount = 13;
 
 // A sentence for people: "the node was made outside any module".
 std::string_view cause_text(Cause cause) noexcept;
@@ -63,6 +66,18 @@ struct SpanBegin {
   std::uint64_t sequence = 0;  // a node's number + 1; 0 for none
 };
 
+// What a device did, and for whom.
+struct DeviceSpan {
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t launch_ns = 0;  // when the host asked for it; 0 if that was not recorded
+  Phase phase = Phase::kOther;
+  Cause cause = Cause::kNone;
+  LayerId layer = kNoLayer;
+  std::uint64_t call = 0;  // as of a span on the host
+  DeviceActivity what;     // but for its times, which are ticks
+};
+
 class SpanSink {
  public:
   virtual ~SpanSink() = default;
@@ -77,6 +92,10 @@ class SpanSink {
   virtual void step(Lane lane, std::uint64_t ns, std::uint64_t index) = 0;
   // So many records of the lane were dropped just before this time.
   virtual void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) = 0;
+  // Activities are what a device of this name did. Before the first span.
+  virtual void use_device(const std::string& /*name*/) {}
+  // In no particular order; after the spans on the host that were open at its launch.
+  virtual void device(const DeviceSpan& /*span*/) {}
 };
 
 // What the ids in spans stand for, on the reading side. Grows only.

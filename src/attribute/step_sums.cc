@@ -157,6 +157,7 @@ void StepSums::clear() {
   for (Cell& cell : outside_) cell.clear();
   activities.clear();
   nodes.clear();
+  backward_elsewhere_ns = 0;
 }
 
 }  // namespace layertrace

@@ -99,6 +99,8 @@ class StepSums {
 
   Ledger activities;
   Ledger nodes;
+  // Backward that ran on autograd's own threads, while the thread that had called it waited.
+  std::uint64_t backward_elsewhere_ns = 0;
 
  private:
   std::vector<Cell> cells_;  // layer · kPhaseCount + phase

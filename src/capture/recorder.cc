@@ -16,7 +16,9 @@ constinit std::atomic<std::uint32_t> recording{0};
 }
 
 ThreadState::ThreadState(std::shared_ptr<Recording> recording)
-    : recording_(std::move(recording)), buffer_(recording_->add_thread()) {
+    : recording_(std::move(recording)),
+      buffer_(recording_->add_thread()),
+      device_(recording_->device()) {
   grow();
 }
 
@@ -34,6 +36,11 @@ const void* ThreadState::current_module() const noexcept {
     if (frames_[i - 1].end == RecordKind::kScopeEnd) return frames_[i - 1].module;
   }
   return nullptr;
+}
+
+void ThreadState::push_frame(Frame& frame) noexcept {
+  device_->push(frame_id(buffer_->key(), begun_));
+  frame.pushed = true;
 }
 
 bool ThreadState::grow() noexcept {
@@ -55,6 +62,8 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
     // threw.
     const bool abandoned = depth_ > place.depth;
     const Frame& frame = frames_[--depth_];
+    if (frame.pushed) [[unlikely]]
+      device_->pop();
     if (!frame.recorded) continue;
     if (frame.window != window) {
       buffer_->forget_end();

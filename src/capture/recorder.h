@@ -43,6 +43,7 @@ class ThreadState {
     LayerId layer;   // of a module scope
     std::uint32_t window;
     const void* module;
+    bool pushed = false;  // a device knows of it
   };
 
   explicit ThreadState(std::shared_ptr<Recording> recording);
@@ -111,8 +112,14 @@ class ThreadState {
     const bool recorded = buffer_->begin(
         {clock_ticks(), value, sequence, id, begin, flags, static_cast<std::uint16_t>(window)});
     frames_[depth_] = {end, recorded, layer, window, module};
+    if (recorded) {
+      ++begun_;
+      if (device_ != nullptr) [[unlikely]]
+        push_frame(frames_[depth_]);
+    }
     return {++depth_, window};
   }
+  void push_frame(Frame& frame) noexcept;
   bool grow() noexcept;
   bool push_op(OpEnd end) noexcept;
   bool push_op_frame() noexcept;
@@ -125,7 +132,9 @@ class ThreadState {
 
   std::shared_ptr<Recording> recording_;
   std::shared_ptr<ThreadBuffer> buffer_;
+  DeviceCapture* const device_;
   std::unique_ptr<Frame[]> frames_;
+  std::uint64_t begun_ = 0;  // frames that were recorded, ever
   std::uint32_t depth_ = 0;
   std::uint32_t capacity_ = 0;
   std::uint32_t op_depth_ = 0;

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "capture/device.h"
 #include "record/chunk_pool.h"
 #include "record/definitions.h"
 #include "record/thread_buffer.h"
@@ -22,6 +24,10 @@ class Recording {
       : pool_(max_chunks), thread_key_(thread_key) {}
   Recording(const Recording&) = delete;  // threads hold its address
   Recording& operator=(const Recording&) = delete;
+
+  // What a GPU does, if that is recorded, too. Set before the first thread comes.
+  void use(std::shared_ptr<DeviceCapture> device) { device_ = std::move(device); }
+  DeviceCapture* device() const noexcept { return device_.get(); }
 
   ChunkPool& pool() noexcept { return pool_; }
   Definitions& definitions() noexcept { return definitions_; }
@@ -43,6 +49,7 @@ class Recording {
   std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
  private:
+  std::shared_ptr<DeviceCapture> device_;
   ChunkPool pool_;
   Definitions definitions_;
   std::uint64_t (*const thread_key_)();

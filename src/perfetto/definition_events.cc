@@ -1,6 +1,7 @@
 #include "perfetto/definition_events.h"
 
 #include <string>
+#include <utility>
 
 #include "perfetto/format.h"
 
@@ -64,6 +65,7 @@ void write_run(TrackEventWriter& event, const RunInfo& run) {
   text(event, "clock", run.clock);
   text(event, "created", run.created);
   number(event, "ops", run.ops ? 1 : 0);
+  if (!run.device.empty()) text(event, "device", run.device);
   if (!run.simulated.empty()) text(event, "simulated", run.simulated);
 }
 
@@ -82,6 +84,7 @@ void read_run(const TrackEventReader& event, RunInfo& run) {
     if (a.name == "clock") run.clock = a.text;
     if (a.name == "created") run.created = a.text;
     if (a.name == "ops") run.ops = a.number != 0;
+    if (a.name == "device") run.device = a.text;
     if (a.name == "simulated") run.simulated = a.text;
   });
 }
@@ -124,6 +127,17 @@ ReadLayer read_layer(const TrackEventReader& event) {
 
 // ---- The end ----
 
+namespace {
+
+constexpr std::pair<std::string_view, std::uint64_t GpuHealth::*> kGpuCounts[] = {
+    {"gpu_records", &GpuHealth::records},           {"gpu_dropped", &GpuHealth::dropped},
+    {"gpu_buffers_lost", &GpuHealth::buffers_lost}, {"gpu_no_buffer", &GpuHealth::no_buffer},
+    {"gpu_unknown", &GpuHealth::unknown},           {"gpu_untimed", &GpuHealth::untimed},
+    {"gpu_reversed", &GpuHealth::reversed},
+};
+
+}  // namespace
+
 void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t end_ns) {
   number(event, "emitted", health.emitted);
   number(event, "recorded", health.recorded);
@@ -133,6 +147,10 @@ void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t 
   real(event, "op_cost_ns", health.op_cost_ns);
   real(event, "tracing_share", health.tracing_share);
   number(event, "end_ns", end_ns);
+  if (!health.gpu.source.empty()) {
+    text(event, "gpu_source", health.gpu.source);
+    for (const auto& [name, value] : kGpuCounts) number(event, name, health.gpu.*value);
+  }
   for (const std::string& note : health.notes) text(event, "note", note);
 }
 
@@ -145,6 +163,10 @@ void read_closing(const TrackEventReader& event, Health& health) {
     if (a.name == "scope_cost_ns") health.scope_cost_ns = a.real;
     if (a.name == "op_cost_ns") health.op_cost_ns = a.real;
     if (a.name == "tracing_share") health.tracing_share = a.real;
+    if (a.name == "gpu_source") health.gpu.source = a.text;
+    for (const auto& [name, value] : kGpuCounts) {
+      if (a.name == name) health.gpu.*value = a.number;
+    }
     if (a.name == "note") health.notes.emplace_back(a.text);
   });
 }

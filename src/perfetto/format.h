@@ -23,12 +23,33 @@ constexpr std::uint32_t activity_sequence(std::uint32_t lane) {
   return kFirstLaneSequence + 2 * lane + 1;
 }
 
+// Then one for each track of what a device did, in the order of their descriptors. Their packets
+// have times of the trace's clock, since they come in no order.
+inline constexpr std::uint32_t kFirstDeviceSequence = 1U << 24;
+
 // Track ids. Those of a lane follow its sequences'.
 inline constexpr std::uint64_t kProcessTrack = 1;
 inline constexpr std::uint64_t kStepTrack = 2;
 inline constexpr std::uint64_t kLayerTrack = 3;
 inline constexpr std::uint64_t kRunTrack = 4;
 inline constexpr std::uint64_t kFirstLaneTrack = 16;
+
+// A device's group of tracks, and in it one for each stream; where activities of a stream overlap,
+// more of them, numbered as siblings.
+inline constexpr std::uint64_t kDeviceGroups = std::uint64_t{1} << 57;
+inline constexpr std::uint64_t kDeviceTracks = std::uint64_t{1} << 56;
+constexpr std::uint64_t device_track(std::uint32_t device, std::uint32_t stream,
+                                     std::uint32_t sibling) {
+  return kDeviceTracks | std::uint64_t{device & 0xffU} << 40 | std::uint64_t{stream} << 8 |
+         (sibling & 0xffU);
+}
+constexpr bool is_device_track(std::uint64_t track) { return track >> 56 == 1; }
+constexpr std::uint32_t device_of_track(std::uint64_t track) {
+  return static_cast<std::uint32_t>(track >> 40) & 0xffU;
+}
+constexpr std::uint32_t stream_of_track(std::uint64_t track) {
+  return static_cast<std::uint32_t>(track >> 8);
+}
 
 // Clocks: the sequence's own, counting up from its last packet, and the trace's.
 inline constexpr std::uint32_t kIncrementalClock = 64;
@@ -48,6 +69,16 @@ inline constexpr std::string_view kWindow =
 inline constexpr std::string_view kPartial = "partial";  // on a step's end: it did not end
 inline constexpr std::string_view kDropped = "dropped";
 inline constexpr std::string_view kStep = "step";  // on a step: its index
+// On what a device did.
+inline constexpr std::string_view kKind = "kind";  // "copy" or "set"; kernels have none
+inline constexpr std::string_view kGrid = "grid";
+inline constexpr std::string_view kBlock = "block";
+inline constexpr std::string_view kRegisters = "registers";
+inline constexpr std::string_view kSharedBytes = "shared_bytes";
+inline constexpr std::string_view kBytes = "bytes";
+inline constexpr std::string_view kCorrelation = "correlation";
+inline constexpr std::string_view kLaunch = "launch_ns";  // on the trace's clock
+inline constexpr std::string_view kGraphNode = "graph_node";
 
 // Categories: a phase's name, or kStep. This is the latter's number after the phases'.
 inline constexpr std::uint8_t kStepCategory = kPhaseCount;

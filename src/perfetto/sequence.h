@@ -42,14 +42,27 @@ enum Id : std::uint8_t {
   kWindow,
   kPartial,
   kDropped,
-  kInferred
+  kInferred,
+  kKind,
+  kGrid,
+  kBlock,
+  kRegisters,
+  kSharedBytes,
+  kBytes,
+  kCorrelation,
+  kLaunch,
+  kGraphNode
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
-    format::kPath,         format::kSequence, format::kAccumulates, format::kRegion,
-    format::kUnattributed, format::kEndedBy,  format::kWindow,      format::kPartial,
-    format::kDropped,      format::kInferred,
+    format::kPath,         format::kSequence,  format::kAccumulates, format::kRegion,
+    format::kUnattributed, format::kEndedBy,   format::kWindow,      format::kPartial,
+    format::kDropped,      format::kInferred,  format::kKind,        format::kGrid,
+    format::kBlock,        format::kRegisters, format::kSharedBytes, format::kBytes,
+    format::kCorrelation,  format::kLaunch,    format::kGraphNode,
 };
+// Those that slices on a host's thread may have; a device's may have all.
+inline constexpr std::size_t kHostAnnotations = annotation::kInferred;
 
 // Event names that are not in the dictionary.
 enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };

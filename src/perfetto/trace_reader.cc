@@ -3,6 +3,8 @@
 #include <perfetto.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -85,7 +87,21 @@ struct Event {
   bool region = false;
   bool partial = false;
   EndedBy ended_by = EndedBy::kExit;
+  // Of what a device did.
+  std::uint64_t launch_ns = 0;
+  DeviceActivity what;
 };
+
+// "128x1x1".
+std::array<std::uint32_t, 3> parse_extent(std::string_view text) {
+  std::array<std::uint32_t, 3> size{};
+  for (std::uint32_t& value : size) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc()) break;
+    text.remove_prefix(std::min(text.size(), static_cast<std::size_t>(end - text.data()) + 1));
+  }
+  return size;
+}
 
 class Reader {
  public:
@@ -106,6 +122,8 @@ class Reader {
   void parse_annotation(SequenceState& sequence, ConstBytes bytes, Event& event);
   void begin(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns, const Event& event);
   void on_step_event(Lane lane, std::uint64_t ns, const Event& event);
+  void on_device_packet(std::uint64_t track, std::uint64_t ns, ConstBytes interned,
+                        ConstBytes event);
   void end_open_spans();
   NameId name_id(InternedName& name);
 
@@ -116,8 +134,17 @@ class Reader {
     std::uint32_t open_activities = 0;
   };
 
+  // A track of what a device did, and what has begun there.
+  struct DeviceTrack {
+    std::uint32_t device;
+    std::uint32_t stream;
+    SequenceState sequence;
+    std::optional<DeviceSpan> open;
+  };
+
   Dictionary& dictionary_;
   SpanSink& sink_;
+  std::vector<DeviceTrack> device_tracks_;
   ReadSummary summary_;
   std::vector<LaneState> lanes_;
   std::unordered_map<std::string_view, LayerId> layers_;  // by path; views into the file
@@ -212,6 +239,8 @@ void Reader::on_packet(ConstBytes bytes) {
     if (event.data != nullptr) on_definition(timestamp, event);
     return;
   }
+  if (sequence_id >= format::kFirstDeviceSequence)
+    return on_device_packet(sequence_id - format::kFirstDeviceSequence, timestamp, interned, event);
   if (sequence_id < format::kFirstLaneSequence) return;
   const std::uint64_t lane = (sequence_id - format::kFirstLaneSequence) / 2;
   if (lane >= lanes_.size()) return;
@@ -235,6 +264,13 @@ void Reader::on_packet(ConstBytes bytes) {
 
 void Reader::on_track_descriptor(ConstBytes bytes) {
   pb::TrackDescriptor::Decoder track(bytes);
+  if (format::is_device_track(track.uuid())) {
+    device_tracks_.push_back({format::device_of_track(track.uuid()),
+                              format::stream_of_track(track.uuid()),
+                              {},
+                              std::nullopt});
+    return;
+  }
   if (!track.has_thread() || track.uuid() < format::kFirstLaneTrack) return;
   const std::uint64_t lane = (track.uuid() - format::kFirstLaneTrack) / 2;
   if (lane != lanes_.size()) return;
@@ -305,6 +341,7 @@ void Reader::on_header(std::uint64_t ns, const TrackEventReader& event) {
   summary_.start_ns = ns;
   summary_.end_ns = std::max(summary_.end_ns, ns);
   read_run(event, summary_.run);
+  if (!summary_.run.device.empty()) sink_.use_device(summary_.run.device);
   if (const std::uint64_t version = read_format_version(event); version > format::kVersion)
     newer_version_ = version;
 }
@@ -396,7 +433,57 @@ void Reader::parse_annotation(SequenceState& sequence, ConstBytes bytes, Event& 
     event.dropped = number;
   } else if (name == format::kStep) {
     event.step = number;
+  } else if (name == format::kKind) {
+    event.what.kind = text == "copy" ? DeviceKind::kCopy : DeviceKind::kSet;
+  } else if (name == format::kGrid) {
+    event.what.grid = parse_extent(text);
+  } else if (name == format::kBlock) {
+    event.what.block = parse_extent(text);
+  } else if (name == format::kRegisters) {
+    event.what.registers = static_cast<std::uint16_t>(number);
+  } else if (name == format::kSharedBytes) {
+    event.what.shared_bytes = static_cast<std::uint32_t>(number);
+  } else if (name == format::kBytes) {
+    event.what.bytes = number;
+  } else if (name == format::kCorrelation) {
+    event.what.correlation = static_cast<std::uint32_t>(number);
+  } else if (name == format::kLaunch) {
+    event.launch_ns = number;
+  } else if (name == format::kGraphNode) {
+    event.what.graph_node = number;
   }
+}
+
+// Begin and end of what a device did follow each other.
+void Reader::on_device_packet(std::uint64_t track, std::uint64_t ns, ConstBytes interned,
+                              ConstBytes bytes) {
+  if (track >= device_tracks_.size()) return;
+  DeviceTrack& state = device_tracks_[track];
+  if (interned.data != nullptr) on_interned_data(state.sequence, interned);
+  if (bytes.data == nullptr) return;
+  summary_.end_ns = std::max(summary_.end_ns, ns);
+  const Event event = parse_event(state.sequence, bytes);
+  if (event.type == pb::TrackEvent::TYPE_SLICE_END) {
+    if (!state.open) return;
+    state.open->end_ns = ns;
+    sink_.device(*state.open);
+    state.open.reset();
+    return;
+  }
+  DeviceSpan span{
+      .start_ns = ns,
+      .launch_ns = event.launch_ns,
+      .phase = event.category < kPhaseCount ? static_cast<Phase>(event.category) : Phase::kOther,
+      .cause = event.cause,
+      .layer = event.layer,
+      .call = event.flow,
+      .what = event.what};
+  span.what.device = state.device;
+  span.what.stream = state.stream;
+  span.what.name = NameId{0};
+  if (InternedName* name = state.sequence.names.find(event.name_iid))
+    span.what.name = name_id(*name);
+  state.open = span;
 }
 
 void Reader::on_event(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns,

@@ -3,6 +3,7 @@
 #include <perfetto.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <span>
 #include <string>
@@ -37,6 +38,8 @@ class Writer final : public TraceWriter {
   void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
   void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
   void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+  void use_device(const std::string& name) override { run_.device = name; }
+  void device(const DeviceSpan& span) override;
   void flush() override;
   void close(const Health& health, std::uint64_t end_ns) override;
 
@@ -72,7 +75,7 @@ class Writer final : public TraceWriter {
 
   const Dictionary& dictionary_;
   ByteSink& out_;
-  const RunInfo run_;
+  RunInfo run_;
   // Slices are encoded into the block; all else by protozero, from where it comes into the block
   // before the next slice.
   std::vector<std::uint8_t> block_;  // whole packets only: a sink may stop between any two blocks
@@ -89,6 +92,19 @@ class Writer final : public TraceWriter {
   std::vector<PendingLane> pending_lanes_;
   std::size_t layers_defined_ = 0;
   std::vector<Sequence> sequences_;  // two for each lane
+
+  // A track of one of a device's streams. What overlaps is on another one.
+  struct StreamTrack {
+    std::uint32_t device;
+    std::uint32_t stream;
+    std::uint64_t busy_until_ns;
+    Sequence sequence;
+  };
+  StreamTrack& stream_track(const DeviceSpan& span);
+  void start_stream_track(StreamTrack& track, std::uint32_t sibling);
+  void describe_device_slice(TrackEvent& event, const DeviceSpan& span);
+  std::vector<StreamTrack> stream_tracks_;
+  std::vector<bool> devices_described_;
 
   struct {
     bool waiting = false;  // a step begins, if anything comes before the recording pauses
@@ -194,7 +210,7 @@ void Writer::start_sequence(Sequence& sequence, std::uint64_t ns) {
   defaults->set_timestamp_clock_id(format::kIncrementalClock);
   defaults->set_track_event_defaults()->set_track_uuid(sequence.track);
   auto* data = packet->set_interned_data();
-  for (std::size_t i = 0; i < std::size(kAnnotationNames); ++i) {
+  for (std::size_t i = 0; i < kHostAnnotations; ++i) {
     set_interned(data->add_debug_annotation_names(), i + 1, kAnnotationNames[i]);
   }
 }
@@ -396,6 +412,121 @@ void Writer::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
   auto* annotation = event->add_debug_annotations();
   annotation->set_name_iid(annotation::kEndedBy);
   annotation->set_string_value(by == EndedBy::kException ? "exception" : "cut");
+}
+
+// ---- Devices ----
+
+Writer::StreamTrack& Writer::stream_track(const DeviceSpan& span) {
+  std::uint32_t siblings = 0;
+  for (StreamTrack& track : stream_tracks_) {
+    if (track.device != span.what.device || track.stream != span.what.stream) continue;
+    if (span.start_ns >= track.busy_until_ns) return track;
+    ++siblings;
+  }
+  const auto number = static_cast<std::uint32_t>(stream_tracks_.size());
+  StreamTrack& track = stream_tracks_.emplace_back();
+  track.device = span.what.device;
+  track.stream = span.what.stream;
+  track.busy_until_ns = 0;
+  track.sequence.id = format::kFirstDeviceSequence + number;
+  track.sequence.track = format::device_track(track.device, track.stream, siblings);
+  start_stream_track(track, siblings);
+  return track;
+}
+
+void Writer::start_stream_track(StreamTrack& track, std::uint32_t sibling) {
+  const std::uint64_t group = format::kDeviceGroups + track.device;
+  if (devices_described_.size() <= track.device) devices_described_.resize(track.device + 1);
+  if (!devices_described_[track.device]) {
+    devices_described_[track.device] = true;
+    describe_track(group, format::kProcessTrack, "GPU " + std::to_string(track.device));
+  }
+  std::string name = "stream " + std::to_string(track.stream);
+  if (sibling != 0) name += ", overlapping";
+  describe_track(track.sequence.track, group, name);
+  track.sequence.started = true;
+  auto* packet = add_packet();
+  packet->set_trusted_packet_sequence_id(track.sequence.id);
+  packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
+  auto* defaults = packet->set_trace_packet_defaults();
+  defaults->set_timestamp_clock_id(format::kBoottimeClock);
+  defaults->set_track_event_defaults()->set_track_uuid(track.sequence.track);
+  auto* data = packet->set_interned_data();
+  for (std::size_t i = 0; i < std::size(kAnnotationNames); ++i)
+    set_interned(data->add_debug_annotation_names(), i + 1, kAnnotationNames[i]);
+}
+
+namespace {
+
+std::string extent(const std::array<std::uint32_t, 3>& size) {
+  return std::to_string(size[0]) + "x" + std::to_string(size[1]) + "x" + std::to_string(size[2]);
+}
+
+}  // namespace
+
+void Writer::describe_device_slice(TrackEvent& event, const DeviceSpan& span) {
+  const auto text = [&event](std::uint8_t name, const std::string& value) {
+    auto* annotation = event.add_debug_annotations();
+    annotation->set_name_iid(name);
+    annotation->set_string_value(value);
+  };
+  const auto number = [&event](std::uint8_t name, std::uint64_t value) {
+    auto* annotation = event.add_debug_annotations();
+    annotation->set_name_iid(name);
+    annotation->set_uint_value(value);
+  };
+  const DeviceActivity& what = span.what;
+  if (what.kind == DeviceKind::kKernel) {
+    text(annotation::kGrid, extent(what.grid));
+    text(annotation::kBlock, extent(what.block));
+    number(annotation::kRegisters, what.registers);
+    if (what.shared_bytes != 0) number(annotation::kSharedBytes, what.shared_bytes);
+  } else {
+    text(annotation::kKind, what.kind == DeviceKind::kCopy ? "copy" : "set");
+    number(annotation::kBytes, what.bytes);
+  }
+  number(annotation::kCorrelation, what.correlation);
+  if (span.launch_ns != 0) number(annotation::kLaunch, span.launch_ns);
+  if (what.graph_node != 0) number(annotation::kGraphNode, what.graph_node);
+}
+
+void Writer::device(const DeviceSpan& span) {
+  if (!has_head_) write_head(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  define_new_layers(span.start_ns);
+  StreamTrack& track = stream_track(span);
+  track.busy_until_ns = std::max(track.busy_until_ns, span.end_ns);
+  Sequence& sequence = track.sequence;
+  pb::InternedData* data = nullptr;
+  const std::size_t key = kFixedNames + 2 * std::size_t{index(span.what.name)};
+  const std::uint32_t name =
+      event_name(data, sequence, key, dictionary_.names[index(span.what.name)]);
+  const std::uint32_t category = category_id(data, sequence, static_cast<std::size_t>(span.phase));
+  std::uint32_t path = 0;
+  std::uint32_t cause = 0;
+  if (span.layer != kNoLayer) {
+    path = string_id(data, sequence, kCauseCount + index(span.layer),
+                     dictionary_.layers[index(span.layer)].path);
+  } else if (span.cause != Cause::kNone) {
+    cause = string_id(data, sequence, static_cast<std::size_t>(span.cause), cause_text(span.cause));
+  }
+  auto* begin = add_packet();
+  begin->set_timestamp(span.start_ns);
+  begin->set_trusted_packet_sequence_id(sequence.id);
+  auto* event = begin->set_track_event();
+  event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
+  event->add_category_iids(category);
+  event->set_name_iid(name);
+  if (span.call != 0) event->add_flow_ids(span.call);
+  if (path != 0 || cause != 0) {
+    auto* annotation = event->add_debug_annotations();
+    annotation->set_name_iid(path != 0 ? annotation::kPath : annotation::kUnattributed);
+    annotation->set_string_value_iid(path != 0 ? path : cause);
+  }
+  describe_device_slice(*event, span);
+  auto* end = add_packet();
+  end->set_timestamp(span.end_ns);
+  end->set_trusted_packet_sequence_id(sequence.id);
+  end->set_track_event()->set_type(TrackEvent::TYPE_SLICE_END);
 }
 
 // ---- Steps, pauses, gaps ----

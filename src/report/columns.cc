@@ -37,6 +37,10 @@ constexpr std::array kColumns{
     ColumnInfo{Column::kCalls, "calls", "calls", Kind::kCount, 1, &Figures::calls},
     ColumnInfo{Column::kActivities, "activities", "activities", Kind::kActivityCount, 0,
                &Figures::activities},
+    ColumnInfo{Column::kGpuForward, "gpu_forward", "GPU forward", Kind::kActivityTime, 11,
+               &Figures::gpu_forward_ns},
+    ColumnInfo{Column::kGpuBackward, "gpu_backward", "GPU backward", Kind::kActivityTime, 10,
+               &Figures::gpu_backward_ns},
 };
 
 struct SortInfo {
@@ -91,10 +95,18 @@ auto find_name(const Infos& infos, std::string_view name) {
 
 }  // namespace
 
-std::vector<Column> chosen_columns(const TreeOptions& options, const RunInfo& run) {
+std::vector<Column> chosen_columns(const TreeOptions& options, const Profile& profile) {
   if (!options.columns.empty()) return options.columns;
-  std::vector<Column> columns{Column::kType, Column::kForward, Column::kBackward, Column::kCalls};
-  if (run.ops) columns.push_back(Column::kActivities);
+  std::vector<Column> columns{Column::kType};
+  if (!profile.run.device.empty())
+    columns.insert(columns.end(), {Column::kGpuForward, Column::kGpuBackward});
+  columns.insert(columns.end(), {Column::kForward, Column::kBackward});
+  const bool recomputes =
+      std::any_of(profile.layers.begin(), profile.layers.end(),
+                  [](const Layer& layer) { return !layer.phase(Phase::kRecompute).empty(); });
+  if (recomputes) columns.push_back(Column::kRecompute);
+  columns.push_back(Column::kCalls);
+  if (has_activities(profile.run)) columns.push_back(Column::kActivities);
   return columns;
 }
 

@@ -17,11 +17,11 @@ namespace layertrace::report {
 struct CellStyle {
   const Glyphs& glyphs;
   double step_ns;  // what shares are shares of; 0: no shares
-  bool ops;        // operators were recorded
+  bool ops;        // there are activities: operators, or what a GPU did
 };
 
 // The columns to show: those that were asked for, or the default ones that have something to say.
-std::vector<Column> chosen_columns(const TreeOptions& options, const RunInfo& run);
+std::vector<Column> chosen_columns(const TreeOptions& options, const Profile& profile);
 
 TableColumn table_column(Column column);
 

@@ -11,6 +11,8 @@ Figures& Figures::operator+=(const Figures& other) {
   activity_ns += other.activity_ns;
   busy_ns += other.busy_ns;
   activities += other.activities;
+  gpu_forward_ns += other.gpu_forward_ns;
+  gpu_backward_ns += other.gpu_backward_ns;
   calls += other.calls;
   return *this;
 }
@@ -23,6 +25,9 @@ Figures figures_of(const Layer& layer) {
   figures.backward_ns = layer.phase(Phase::kBackward).host_ns.mean;
   figures.recompute_ns = layer.phase(Phase::kRecompute).host_ns.mean;
   figures.total_ns = figures.forward_ns + figures.backward_ns + figures.recompute_ns;
+  figures.gpu_forward_ns =
+      layer.phase(Phase::kForward).busy_ns.mean + layer.phase(Phase::kLoss).busy_ns.mean;
+  figures.gpu_backward_ns = layer.phase(Phase::kBackward).busy_ns.mean;
   figures.calls = layer.calls;
   for (const PhaseStats& phase : layer.phases) {
     figures.self_ns += phase.self_host_ns.mean;

@@ -16,12 +16,17 @@ struct Figures {
   double activity_ns = 0;
   double busy_ns = 0;
   double activities = 0;
+  double gpu_forward_ns = 0;
+  double gpu_backward_ns = 0;
   double calls = 0;
 
   Figures& operator+=(const Figures& other);
 };
 
 Figures figures_of(const Layer& layer);
+
+// Operators were recorded, or what a GPU did.
+inline bool has_activities(const RunInfo& run) { return run.ops || !run.device.empty(); }
 
 // What shares are shares of: the mean wall time of the recorded steps. Without any, the sum of all
 // that was measured.

@@ -33,7 +33,7 @@ std::string title(const Profile& profile, const Glyphs& glyphs) {
     if (layer.parent < 0 && layer.registered) types.push_back(clean(layer.type, glyphs.ascii));
   }
   std::vector<std::string> parts{types.empty() ? "no layers" : join(types, ", ")};
-  for (const std::string& part : {profile.run.program, profile.run.cpu}) {
+  for (const std::string& part : {profile.run.program, profile.run.device, profile.run.cpu}) {
     if (!part.empty()) parts.push_back(clean(part, glyphs.ascii));
   }
   return join(parts, fmt::format(" {} ", glyphs.dot));
@@ -65,7 +65,8 @@ std::string names_text(const std::vector<Unattributed::Name>& names, const Glyph
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) {
     const std::string name =
-        shorten_middle(clean(names[i].name, glyphs.ascii), kLongestName, glyphs.ellipsis);
+        shorten_middle(clean(without_arguments(names[i].name, glyphs.ellipsis), glyphs.ascii),
+                       kLongestName, glyphs.ellipsis);
     parts.push_back(fmt::format("{} {}{}", name, glyphs.times, format_count(names[i].count)));
   }
   if (names.size() > kNamesShown) parts.emplace_back(glyphs.ellipsis);
@@ -83,7 +84,7 @@ Sentence unattributed_sentence(const Unattributed& group, std::string_view of_wh
 
 void add_activities(const Profile& profile, const Glyphs& glyphs, std::vector<Sentence>& out) {
   const Health& health = profile.health;
-  if (!profile.run.ops) {
+  if (!has_activities(profile.run)) {
     out.push_back({"Operators were not recorded, so there are no activity figures."});
     return;
   }
@@ -146,6 +147,22 @@ void add_records(const Health& health, std::vector<Sentence>& out) {
   if (!parts.empty()) out.push_back({join(parts, ", ") + "."});
 }
 
+// What of the GPU's records is missing; nothing if nothing is.
+void add_gpu_records(const GpuHealth& gpu, std::vector<Sentence>& out) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::uint64_t count, std::string_view one, std::string_view many) {
+    if (count != 0) parts.push_back(quantity(count, one, many));
+  };
+  add(gpu.dropped, "record dropped by CUPTI", "records dropped by CUPTI");
+  add(gpu.buffers_lost, "buffer lost", "buffers lost");
+  add(gpu.no_buffer, "time no buffer was free", "times no buffer was free");
+  add(gpu.unknown, "record of an unknown kind", "records of unknown kinds");
+  add(gpu.untimed, "activity without times left out", "activities without times left out");
+  add(gpu.reversed, "activity that ends before it begins left out",
+      "activities that end before they begin left out");
+  if (!parts.empty()) out.push_back({"Of the GPU's records: " + join(parts, ", ") + "."});
+}
+
 std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
   const Health& health = profile.health;
   if (health.scope_cost_ns == 0 && health.op_cost_ns == 0 && health.tracing_share == 0) {
@@ -197,6 +214,7 @@ std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
 std::vector<Sentence> ledger(const Profile& profile, const Glyphs& glyphs) {
   std::vector<Sentence> out;
   add_activities(profile, glyphs, out);
+  add_gpu_records(profile.health.gpu, out);
   add_nodes(profile.health, glyphs, out);
   add_records(profile.health, out);
   out.push_back({cost_sentence(profile, glyphs)});

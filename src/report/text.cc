@@ -245,4 +245,29 @@ std::vector<std::string> wrap_words(std::string_view text, std::size_t width) {
   return wrapper.take();
 }
 
+std::string without_arguments(std::string_view name, std::string_view ellipsis) {
+  constexpr std::string_view kVoid = "void ";
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
+  if (name.find_first_of("(<") == std::string_view::npos) return std::string(name);
+  if (name.starts_with(kVoid)) name.remove_prefix(kVoid.size());
+  std::string text;
+  int depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (c == '(' && name.substr(i).starts_with(kAnonymous)) {
+      if (depth == 0) text += kAnonymous;
+      i += kAnonymous.size() - 1;
+    } else if (c == '(' && depth == 0) {
+      break;
+    } else if (c == '<') {
+      if (depth++ == 0) text.append("<").append(ellipsis).append(">");
+    } else if (c == '>') {
+      depth = std::max(0, depth - 1);
+    } else if (depth == 0) {
+      text += c;
+    }
+  }
+  return text.empty() ? std::string(name) : text;
+}
+
 }  // namespace layertrace::report

@@ -10,6 +10,10 @@
 
 namespace layertrace::report {
 
+// A C++ function's name without its result, its arguments and what its templates are made of:
+// "at::native::reduce_kernel<…>". Other names stay as they are.
+std::string without_arguments(std::string_view name, std::string_view ellipsis);
+
 // The few characters in which a UTF-8 report and an ASCII one differ.
 struct Glyphs {
   bool ascii;

@@ -30,8 +30,8 @@ class TreeWriter {
       : profile_(profile),
         options_(options),
         glyphs_(glyphs_for(options.ascii)),
-        style_{glyphs_, share_base_ns(profile), profile.run.ops},
-        columns_(chosen_columns(options, profile.run)) {}
+        style_{glyphs_, share_base_ns(profile), has_activities(profile.run)},
+        columns_(chosen_columns(options, profile)) {}
 
   std::string write(const std::vector<int>& roots) {
     fill_table(roots);
@@ -189,10 +189,19 @@ class TreeWriter {
   }
 
   std::string outside_text(const PhaseStats& phase) const {
-    std::string time = time_and_share(phase.host_ns.mean, style_);
-    if (!style_.ops || phase.activities.mean == 0) return time;
     const std::string count = format_count(phase.activities.mean);
-    return fmt::format("{}  {} {}", time, count, count == "1" ? "activity" : "activities");
+    const std::string activities =
+        fmt::format("{} {}", count, count == "1" ? "activity" : "activities");
+    if (!profile_.run.device.empty()) {
+      const std::string host =
+          fmt::format("{} on the host", format_time(phase.host_ns.mean, glyphs_));
+      if (phase.activities.mean == 0) return host;
+      return fmt::format("{}  {}, {}", time_and_share(phase.busy_ns.mean, style_), activities,
+                         host);
+    }
+    const std::string time = time_and_share(phase.host_ns.mean, style_);
+    if (!style_.ops || phase.activities.mean == 0) return time;
+    return fmt::format("{}  {}", time, activities);
   }
 
   std::string sentences(const std::vector<Sentence>& all) const {

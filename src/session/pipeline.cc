@@ -15,12 +15,26 @@ Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const Ru
       writer_(TraceWriter::make(dictionary_, out, run)),
       tee_(fold_, *writer_),
       resolver_(dictionary_, tee_, scale, max_intervals, infers),
+      device_resolver_(dictionary_, resolver_, tee_, scale),
       intake_(*this),
       drain_(intake_) {}
 
+void Pipeline::use(DeviceCapture& device) {
+  constexpr std::size_t kPlaces = std::size_t{1} << 16;
+  device_ = &device;
+  run_.device = device.name();
+  tee_.use_device(run_.device);
+  resolver_.remember_places(kPlaces);
+}
+
 std::uint64_t Pipeline::pump(std::uint64_t horizon_ticks) {
   const std::uint64_t records = drain_.pump(horizon_ticks);
-  if (records != 0) writer_->flush();
+  if (device_ != nullptr) {
+    device_->drain(device_resolver_, /*all=*/false);
+    intake_.refresh();  // the names of kernels
+    device_resolver_.settle(horizon_ticks);
+  }
+  if (records != 0 || device_ != nullptr) writer_->flush();
   return records;
 }
 
@@ -38,6 +52,12 @@ Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
   while (pump(std::numeric_limits<std::uint64_t>::max()) != 0) {
   }
   drain_.mark_open_gaps(now_ticks);
+  if (device_ != nullptr) {
+    device_->drain(device_resolver_, /*all=*/true);
+    intake_.refresh();
+    device_resolver_.settle(std::numeric_limits<std::uint64_t>::max());
+    device_resolver_.finish();
+  }
   resolver_.finish(now_ticks);
   const std::uint64_t end_ns = scale_.to_ns(now_ticks);
   Profile profile = fold_.finish(end_ns);
@@ -52,6 +72,7 @@ Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
 }
 
 void Pipeline::fill_health(Health& health, const Profile& profile) const {
+  if (device_ != nullptr) health.gpu = device_->health();
   health.recorded = drain_.recorded();
   health.dropped = drain_.dropped() + recording_->lost();
   health.emitted = health.recorded + health.dropped;
@@ -125,6 +146,14 @@ void Pipeline::Tee::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t s
 void Pipeline::Tee::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   first_.step(lane, ns, index);
   second_.step(lane, ns, index);
+}
+void Pipeline::Tee::use_device(const std::string& name) {
+  first_.use_device(name);
+  second_.use_device(name);
+}
+void Pipeline::Tee::device(const DeviceSpan& span) {
+  first_.device(span);
+  second_.device(span);
 }
 void Pipeline::Tee::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
   first_.gap(lane, ns, dropped);

@@ -7,11 +7,13 @@
 
 #include <layertrace/profile.h>
 
+#include "attribute/device_resolver.h"
 #include "attribute/fold.h"
 #include "attribute/resolver.h"
 #include "attribute/span.h"
 #include "base/byte_sink.h"
 #include "base/clock.h"
+#include "capture/device.h"
 #include "capture/recording.h"
 #include "perfetto/trace_writer.h"
 #include "record/drain.h"
@@ -25,6 +27,9 @@ class Pipeline {
            bool infers = false);
   Pipeline(const Pipeline&) = delete;  // its parts refer to each other
   Pipeline& operator=(const Pipeline&) = delete;
+
+  // What a GPU does is taken in, too. Before the first pump.
+  void use(DeviceCapture& device);
 
   // Takes in what was recorded since the last call, up to a time that is past, and writes it.
   // Returns the number of records.
@@ -50,6 +55,8 @@ class Pipeline {
     void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
     void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
     void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+    void use_device(const std::string& name) override;
+    void device(const DeviceSpan& span) override;
 
    private:
     SpanSink& first_;
@@ -84,6 +91,8 @@ class Pipeline {
   std::unique_ptr<TraceWriter> writer_;
   Tee tee_;
   Resolver resolver_;
+  DeviceResolver device_resolver_;
+  DeviceCapture* device_ = nullptr;
   Intake intake_;
   Drain drain_;
   // Begins of the recorded steps, and those since the last step: they count only where it is never

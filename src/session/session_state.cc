@@ -64,7 +64,7 @@ Error already_active(const std::string& output) {
 
 Result<std::shared_ptr<SessionState>> SessionState::start(
     Options options, std::unique_ptr<CaptureHooks> hooks,
-    const std::function<void(Recording&)>& define) {
+    const std::function<void(Recording&)>& define, const FindDevice& find_device) {
   if (options.memory_cap_bytes < kSmallestCap) {
     return Error{"cannot start a session", "memory_cap_bytes is below 1 MiB",
                  "Give it at least 1 MiB"};
@@ -81,7 +81,7 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
 
   std::shared_ptr<SessionState> session(
       new SessionState(std::move(options), std::move(hooks), std::move(*output)));
-  if (auto prepared = session->prepare(define); !prepared) {
+  if (auto prepared = session->prepare(define, find_device); !prepared) {
     session->stopped_ = true;  // it never began
     session->output_->discard();
     return prepared.error();
@@ -105,8 +105,10 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
   return session;
 }
 
-Result<void> SessionState::prepare(const std::function<void(Recording&)>& define) {
+Result<void> SessionState::prepare(const std::function<void(Recording&)>& define,
+                                   const FindDevice& find_device) {
   try {
+    if (auto used = use_device(find_device); !used) return used;
     define(*recording_);
     scope_cost_ns_ = measure_scope_cost();
     op_cost_ns_ = options_.ops ? hooks_->measure_op_cost() : 0;
@@ -114,6 +116,46 @@ Result<void> SessionState::prepare(const std::function<void(Recording&)>& define
     return Error{"cannot start a session", error.what(), ""};
   }
   return start_writer();
+}
+
+// Without it the host is recorded all the same, unless the user would rather know at once.
+Result<void> SessionState::use_device(const FindDevice& find_device) {
+  if (!find_device) return {};
+  auto device = find_device();
+  if (!device && options_.require_gpu) return device.error();
+  if (!device) {
+    device_notes_.push_back(device.error().message());
+    return {};
+  }
+  if (*device == nullptr) return {};
+  device_ = std::move(*device);
+  recording_->use(device_);
+  pipeline_->use(*device_);
+  return {};
+}
+
+// The device is told to record before the first scope can want it, and goes on a while after the
+// last: what it was asked for takes its time.
+void SessionState::turn_device(bool on) noexcept {
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_mutex_);
+  device_idle_ns_ = on ? 0 : boottime_ns();
+  if (!on || device_on_) return;
+  if (auto enabled = device_->enable()) {
+    device_on_ = true;
+  } else if (device_notes_.empty()) {
+    device_notes_.push_back(enabled.error().message());
+  }
+}
+
+void SessionState::rest_device() noexcept {
+  constexpr std::uint64_t kLongEnoughNs = 250'000'000;
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_mutex_);
+  if (!device_on_ || device_idle_ns_ == 0 || boottime_ns() - device_idle_ns_ < kLongEnoughNs)
+    return;
+  device_->disable();
+  device_on_ = false;
 }
 
 SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
@@ -169,13 +211,17 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
   const StepMode before = std::exchange(mode_, mode);
   ThreadState* thread = recorder::this_thread();
   if (before == StepMode::kIdle) {
+    turn_device(true);
     recording_->open_window();
     hooks_->enable(options_.ops);
   }
   if (before == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 0);
   if (mode == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 1);
   recorder::set_recording(mode != StepMode::kIdle);
-  if (mode == StepMode::kIdle) hooks_->disable();
+  if (mode == StepMode::kIdle) {
+    hooks_->disable();
+    turn_device(false);
+  }
 }
 
 // The program's signals are for its own threads: one that it waits for, blocked everywhere, must
@@ -216,6 +262,7 @@ void SessionState::run_writer() noexcept {
       return;
     }
     recording_->pool().stock(kReadyChunks);
+    rest_device();
     // A busy program is followed closely, so that its records find room; a quiet one is left alone.
     pause = records > kBusyRecords ? milliseconds{2} : std::min(pause * 2, milliseconds{32});
     writer_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
@@ -225,7 +272,8 @@ void SessionState::run_writer() noexcept {
 
 Health SessionState::closing_health() const {
   Health health;
-  health.notes = hooks_->notes();
+  health.notes = device_notes_;
+  for (std::string& note : hooks_->notes()) health.notes.push_back(std::move(note));
   // Real nanoseconds have no share in steps of a virtual clock, and differ from run to run.
   if (simulation().virtual_clock != nullptr) return health;
   health.scope_cost_ns = scope_cost_ns_;
@@ -240,7 +288,7 @@ Result<Profile> SessionState::stop() {
   }
   const std::lock_guard lock(mutex_);
   if (stopped_) {
-    return Error{"cannot stop the session", "it was stopped before", "Its result is in profile()"};
+    return Error{"cannot stop the session", "it was stopped before", "Its profile has the result"};
   }
   const std::uint64_t now = clock_ticks();
   if (mode_ != StepMode::kIdle) hooks_->disable();
@@ -261,6 +309,7 @@ Result<Profile> SessionState::stop() {
   } catch (...) {  // no memory; what was written so far can be read, as cut
   }
   pipeline_.reset();
+  if (device_ != nullptr && std::exchange(device_on_, false)) device_->disable();
   recording_->pool().trim();
   if (!profile_) {
     const std::string& part = output_->part();

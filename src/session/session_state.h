@@ -13,10 +13,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <layertrace/layertrace.h>
 
 #include "base/output_file.h"
+#include "capture/device.h"
 #include "capture/hooks.h"
 #include "capture/recording.h"
 #include "capture/schedule.h"
@@ -27,10 +29,13 @@ namespace layertrace {
 class SessionState {
  public:
   // Makes the session the active one and begins with its schedule. `define` adds the model's layers
-  // and parameters to the recording before the first record.
+  // and parameters to the recording before the first record. `find_device` is asked for what a GPU
+  // does, once it is sure that the session can start; it may give nothing.
+  using FindDevice = std::function<Result<std::shared_ptr<DeviceCapture>>()>;
   static Result<std::shared_ptr<SessionState>> start(Options options,
                                                      std::unique_ptr<CaptureHooks> hooks,
-                                                     const std::function<void(Recording&)>& define);
+                                                     const std::function<void(Recording&)>& define,
+                                                     const FindDevice& find_device = {});
   ~SessionState();
   SessionState(const SessionState&) = delete;  // hooks and the writer thread refer to it
   SessionState& operator=(const SessionState&) = delete;
@@ -52,7 +57,11 @@ class SessionState {
   static void forget_active_after_fork() noexcept;
   bool is_ours() const noexcept;
   void enter_mode(StepMode mode, std::uint64_t step) noexcept;
-  Result<void> prepare(const std::function<void(Recording&)>& define);
+  Result<void> prepare(const std::function<void(Recording&)>& define,
+                       const FindDevice& find_device);
+  Result<void> use_device(const FindDevice& find_device);
+  void turn_device(bool on) noexcept;
+  void rest_device() noexcept;
   Result<void> start_writer();
   void run_writer() noexcept;
   void restore_terminate_handler() const;
@@ -64,6 +73,11 @@ class SessionState {
   const std::shared_ptr<Recording> recording_;
   const pid_t pid_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::shared_ptr<DeviceCapture> device_;
+  std::mutex device_mutex_;
+  bool device_on_ = false;
+  std::uint64_t device_idle_ns_ = 0;  // since when nothing is wanted of it; 0 while something is
+  std::vector<std::string> device_notes_;
 
   mutable std::mutex mutex_;  // start, step, stop, save: one at a time
   StepMode mode_ = StepMode::kIdle;

@@ -7,6 +7,7 @@
 
 #include <layertrace/layertrace.h>
 
+#include "capture/device.h"
 #include "session/session_state.h"
 #include "torch/libtorch_modules.h"
 #include "torch/module_registry.h"
@@ -40,6 +41,12 @@ std::optional<Error> refuse(const binding::Models& models) {
   return std::nullopt;
 }
 
+// On a machine without a GPU there is nothing to record, and nothing to say.
+Result<std::shared_ptr<DeviceCapture>> find_device() {
+  if (!has_cuda_device()) return std::shared_ptr<DeviceCapture>();
+  return make_device_capture();
+}
+
 }  // namespace
 
 Result<Session> SessionStarter::start(std::shared_ptr<binding::ModuleSource> source,
@@ -47,11 +54,12 @@ Result<Session> SessionStarter::start(std::shared_ptr<binding::ModuleSource> sou
   if (auto error = refuse(models)) return *error;
   auto hooks = std::make_unique<TorchHooks>();
   TorchHooks& torch_hooks = *hooks;
-  auto state = SessionState::start(std::move(options), std::move(hooks), [&](Recording& recording) {
+  const auto define = [&](Recording& recording) {
     auto registry = std::make_shared<ModuleRegistry>(recording.definitions(), std::move(source));
     for (const auto& [name, module] : models) registry->add_root(name, module);
     torch_hooks.use(std::move(registry));
-  });
+  };
+  auto state = SessionState::start(std::move(options), std::move(hooks), define, &find_device);
   if (!state) return state.error();
   return Session(std::move(*state));
 }

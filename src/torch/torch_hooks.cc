@@ -1,5 +1,6 @@
 #include "torch/torch_hooks.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
@@ -170,6 +171,14 @@ bool only_we_listen() noexcept {
   const auto listeners = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
   return listeners && listeners->callbacks_.size() == 1 &&
          listeners->callbacks_[0].start_ == &on_function && engine_is_followed();
+}
+
+bool has_cuda_device() noexcept {
+  try {
+    return at::globalContext().hasCUDA();
+  } catch (...) {  // a driver that does not fit
+    return false;
+  }
 }
 
 void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }

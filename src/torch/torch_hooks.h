@@ -26,6 +26,9 @@ LAYERTRACE_API void set_node_source(NodeSource nodes) noexcept;
 // Operators are recorded on this thread, and nobody else wants to know of them.
 bool only_we_listen() noexcept;
 
+// PyTorch can see a CUDA device.
+bool has_cuda_device() noexcept;
+
 class TorchHooks final : public CaptureHooks {
  public:
   TorchHooks();

@@ -142,6 +142,19 @@ TEST(Totals, TakeFromAPhaseWhatAnotherOneHasInsideIt) {
   EXPECT_EQ(host_ns("", Phase::kRecompute), 20);
 }
 
+// On a GPU the backward runs on autograd's own threads, while the one that called it waits.
+TEST(Totals, DoNotCountTheWaitForABackwardThatRunsElsewhere) {
+  Script script({"", "a"});
+  ThreadScript& t = script.thread(1);
+  t.on(0).enter(0, "a").make(1).leave(10).backward(20);
+  script.thread(2).node_of(30, "Mm", 0, 1).end(60);
+  t.end_backward(70).step(100, 0);
+  const Profile profile = fold(script);
+  EXPECT_EQ(stats_of(profile, "a", Phase::kBackward).host_ns.mean, 30);
+  EXPECT_EQ(outside(profile, Phase::kBackward).host_ns.mean, 20);
+  EXPECT_EQ(profile.steps[0].phase_ns[static_cast<std::size_t>(Phase::kBackward)], 50u);
+}
+
 TEST(Totals, OfRegionsInsideALayerAreTheLayers) {
   Script script({"", "a"});
   script.thread().on(0).enter(0, "").region(10, "part").enter(20, "a").leave(30).end_region(40);

@@ -139,6 +139,17 @@ TEST_F(Loss, IsNotReopenedByALossFunction) {
   )"));
 }
 
+TEST_F(Loss, ComesAfterARegionAroundTheForwardAlone) {
+  Script other({"", "a"});
+  other.thread().on(0).region(1, "fwd").enter(2, "").make(1).leave(3).end_region(4);
+  other.thread().op(5, 6, "nll").backward(7).end_backward(8).op(9, 10, "print");
+  const SpanLog log = resolve(other);
+  EXPECT_EQ(log.ops(), text(R"(
+      nll loss - [5,6)
+      print other <no scope> [9,10)
+  )"));
+}
+
 TEST_F(Loss, IsCutShortByTheEndOfARegionAroundIt) {
   Script other({"", "a"});
   other.thread().on(0).region(1, "train").enter(2, "").make(1).leave(3).op(4, 5, "nll");

@@ -163,17 +163,16 @@ TEST(LayersJson, TellsTheHealth) {
 
 TEST(LayersJson, TellsOfTheRun) {
   Profile profile;
-  profile.run = {"0.1.0",     2,
-                 "2.4.1",     "box",
-                 "Linux 6.1", "EPYC",
-                 8,           1024,
-                 77,          "train",
-                 "tsc",       "2025-01-02T03:04:05Z",
-                 false,       "a simulated GPU"};
+  profile.run = {"0.1.0", 2,           "2.4.1",
+                 "box",   "Linux 6.1", "EPYC",
+                 8,       1024,        77,
+                 "train", "tsc",       "2025-01-02T03:04:05Z",
+                 false,   "a GPU",     "a simulated GPU"};
   EXPECT_EQ(parsed(profile)["run"], Json::parse(R"({
     "layertrace_version": "0.1.0", "format_version": 2, "torch_version": "2.4.1", "host": "box", "os": "Linux 6.1",
     "cpu": "EPYC", "cpu_count": 8, "memory_bytes": 1024, "pid": 77, "program": "train", "clock": "tsc",
-    "created": "2025-01-02T03:04:05Z", "ops": false, "simulated": "a simulated GPU"})"));
+    "created": "2025-01-02T03:04:05Z", "ops": false, "device": "a GPU",
+    "simulated": "a simulated GPU"})"));
 }
 
 TEST(LayersJson, ReplacesWhatIsNotUtf8) {

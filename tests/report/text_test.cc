@@ -116,7 +116,7 @@ TEST(Names, OfColumnsAndSortKeysAreParsed) {
   EXPECT_EQ(parse_column("Forward").error().message(),
             "cannot use \"Forward\" as a column: no such name. Use one of: type, forward, "
             "backward, total, recompute, "
-            "self, activity_time, busy, calls, activities");
+            "self, activity_time, busy, calls, activities, gpu_forward, gpu_backward");
   EXPECT_EQ(parse_sort_key("").error().message(),
             "cannot use \"\" as a sort key: no such name. Use one of: definition, forward, "
             "backward, total, self, "

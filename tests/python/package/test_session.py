@@ -58,7 +58,7 @@ def test_the_profile_is_plain_data() -> None:
     assert [each.path for each in (root, a, b)] == ["", "a", "b"]
     assert [each.name for each in (root, a, b)] == ["Pair", "a", "b"]
     assert [each.type for each in (root, a, b)] == ["Pair", "Linear", "Linear"]
-    assert (root.parent, a.parent, b.parent) == (-1, 0, 0)
+    assert (root.parent, a.parent, b.parent) == (None, 0, 0)
     assert list(root.children) == [1, 2]
     assert profile.find("b").path == "b"  # type: ignore[union-attr]
     assert profile.find("c") is None
@@ -187,8 +187,9 @@ def test_several_models_by_name() -> None:
         "discriminator": 2,
         "discriminator.0": 2,
     }
-    assert [layer.path for layer in profile.layers if layer.parent == -1] == list(models)
-    assert [layer.type for layer in profile.layers if layer.parent == -1] == ["Pair", "Sequential"]
+    assert [layer.path for layer in profile.layers if layer.parent is None] == list(models)
+    roots = [layer for layer in profile.layers if layer.parent is None]
+    assert [layer.type for layer in roots] == ["Pair", "Sequential"]
     assert profile.find("generator").backward.empty  # type: ignore[union-attr]
     assert not profile.find("discriminator").backward.empty  # type: ignore[union-attr]
 
@@ -201,7 +202,9 @@ def test_its_repr_tells_where_it_stands() -> None:
         assert "active" in repr(session)
         train(model)
     assert "stopped" in repr(session)
-    assert repr(session.profile) == "<layertrace.Profile of Pair: 3 layers, 1 steps>"
+    assert repr(session.profile) == (
+        "<layertrace.Profile of Pair: 3 layers, 1 step, which nobody marked>"
+    )
 
 
 # ---- Steps ----------------------------------------------------------------------------------

@@ -1,0 +1,37 @@
+// CUPTI, bound while the program runs: of this process, of the wheel beside torch, of the CUDA
+// toolkit, or where LAYERTRACE_CUPTI says. One build serves machines with and without a GPU.
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <string>
+
+#include <layertrace/result.h>
+
+namespace layertrace::cuda {
+
+struct CuptiLibrary {
+  std::string path;
+  std::uint32_t version = 0;
+
+  decltype(&cuptiGetVersion) get_version = nullptr;
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&cuptiActivityEnable) enable = nullptr;
+  decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityFlushAll) flush_all = nullptr;
+  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
+  decltype(&cuptiActivityPushExternalCorrelationId) push_id = nullptr;
+  decltype(&cuptiActivityPopExternalCorrelationId) pop_id = nullptr;
+  decltype(&cuptiSubscribe) subscribe = nullptr;
+  decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
+  decltype(&cuptiGetTimestamp) get_timestamp = nullptr;
+  // Not in every version.
+  decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp_callback = nullptr;
+
+  // Looked for once.
+  static const Result<CuptiLibrary>& load();
+};
+
+}  // namespace layertrace::cuda

@@ -1,0 +1,199 @@
+// What a device did, and whose it is: kernels, calls and scopes that come apart.
+#include "attribute/device_resolver.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "attribute/fold.h"
+#include "records.h"
+#include "span_log.h"
+
+namespace layertrace::test {
+namespace {
+
+// Keeps what comes of devices, as lines.
+class DeviceLog final : public SpanSink {
+ public:
+  explicit DeviceLog(const Dictionary& dictionary) : dictionary_(dictionary) {}
+  void open_lane(Lane /*lane*/, std::uint64_t /*tid*/, const std::string& /*name*/) override {}
+  void begin(Lane /*lane*/, const SpanBegin& /*span*/) override {}
+  void end(Lane /*lane*/, Track /*track*/, std::uint64_t /*ns*/, EndedBy /*by*/) override {}
+  void window(Lane /*lane*/, std::uint64_t /*ns*/, bool /*on*/, std::uint64_t /*step*/) override {}
+  void step(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*index*/) override {}
+  void gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) override {}
+  void device(const DeviceSpan& span) override {
+    std::string line =
+        dictionary_.names[index(span.what.name)] + " " + std::string(phase_name(span.phase)) + " ";
+    line += span.layer != kNoLayer ? "'" + dictionary_.layers[index(span.layer)].path + "'"
+                                   : "<" + std::string(cause_text(span.cause)) + ">";
+    lines.push_back(line + " [" + std::to_string(span.start_ns) + "," +
+                    std::to_string(span.end_ns) + ") asked " + std::to_string(span.launch_ns));
+  }
+  std::vector<std::string> lines;
+
+ private:
+  const Dictionary& dictionary_;
+};
+
+class Devices : public ::testing::Test {
+ protected:
+  // The forward of a is frame 2 of thread 1; its backward runs on thread 2, as frame 1 there.
+  Devices() {
+    ThreadScript& t = script.thread(1);
+    t.on(0).enter(10, "").enter(20, "a").make(1).leave(30).leave(40);
+    t.backward(60);
+    script.thread(2).node_of(70, "Mm", 0, 1).end(80);
+    t.end_backward(90).region(91, "step", Phase::kOptimizer).end_region(99).step(100, 0);
+  }
+
+  DeviceActivity kernel(std::uint32_t correlation, const char* name = "gemm") {
+    DeviceActivity activity;
+    activity.start_ticks = 1000 + correlation;
+    activity.end_ticks = 1010 + correlation;
+    activity.correlation = correlation;
+    activity.name = script.name(name);
+    return activity;
+  }
+  // Resolves all records of the host up to there.
+  void resolve_host(std::uint64_t until = 1000) {
+    if (resolved_ == 0) {
+      resolver.remember_places(most_places);
+      for (const ThreadScript& thread : script.threads())
+        resolver.open_lane(thread.lane(), thread.key(), 100 + thread.key(), "");
+    }
+    const auto all = script.in_order();
+    for (; resolved_ < all.size() && all[resolved_].record.ticks < until; ++resolved_) {
+      resolver.index(all[resolved_].lane, {&all[resolved_].record, 1});
+      resolver.resolve(all[resolved_].lane, {&all[resolved_].record, 1});
+    }
+  }
+  void ask(std::uint32_t correlation, std::uint64_t at, std::uint32_t thread,
+           std::uint64_t frame = 0) {
+    if (frame != 0) devices.tag({frame_id(thread, frame), correlation});
+    devices.launch({at, at + 1, correlation, 100 + thread});
+  }
+
+  Script script{{"", "a"}};
+  DeviceLog log{script.dictionary};
+  Resolver resolver{script.dictionary, log, TickScale{}, 1000};
+  DeviceResolver devices{script.dictionary, resolver, log, TickScale{}};
+  std::size_t most_places = 100;
+
+ private:
+  std::size_t resolved_ = 0;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST_F(Devices, BelongToTheScopeInWhichTheyWereAskedFor) {
+  resolve_host();
+  ask(1, 25, 1, 2);
+  ask(2, 35, 1, 1);
+  ask(3, 75, 2, 1);
+  for (const std::uint32_t i : {1, 2, 3}) devices.activity(kernel(i));
+  devices.settle(1000);
+  EXPECT_EQ(log.lines,
+            (Lines{"gemm forward 'a' [1001,1011) asked 25", "gemm forward '' [1002,1012) asked 35",
+                   "gemm backward 'a' [1003,1013) asked 75"}));
+}
+
+TEST_F(Devices, OutsideAnyModuleBelongToThePhaseOfTheirTime) {
+  resolve_host();
+  ask(1, 50, 1);     // between forward and backward: the loss
+  ask(2, 95, 1, 4);  // the optimizer's step is a region of its own
+  ask(3, 150, 1);
+  ask(4, 50, 7);  // a thread of which nothing is known
+  for (const std::uint32_t i : {1, 2, 3, 4}) devices.activity(kernel(i));
+  devices.settle(1000);
+  EXPECT_EQ(
+      log.lines,
+      (Lines{"gemm loss <> [1001,1011) asked 50", "gemm optimizer <> [1002,1012) asked 95",
+             "gemm other <" + std::string(cause_text(Cause::kNoScope)) + "> [1003,1013) asked 150",
+             "gemm other <" + std::string(cause_text(Cause::kThreadNoScope)) +
+                 "> [1004,1014) asked 50"}));
+}
+
+TEST_F(Devices, WaitForTheirCallAndForTheHost) {
+  resolve_host(15);
+  devices.activity(kernel(1));
+  devices.settle(15);
+  EXPECT_TRUE(log.lines.empty());  // who asked for it?
+  ask(1, 25, 1, 2);
+  devices.settle(15);
+  EXPECT_TRUE(log.lines.empty());  // the host's records are not that far
+  resolve_host(26);
+  devices.settle(26);
+  EXPECT_EQ(log.lines, Lines{"gemm forward 'a' [1001,1011) asked 25"});
+  devices.settle(1000);
+  EXPECT_EQ(log.lines.size(), 1u);  // once
+}
+
+TEST_F(Devices, WithoutACallAreSaidToBe) {
+  resolve_host();
+  devices.activity(kernel(1));
+  devices.finish();
+  EXPECT_EQ(log.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kNoLaunch)) +
+                             "> [1001,1011) asked 0"});
+}
+
+TEST_F(Devices, OfAScopeThatIsForgottenAreSaidToBe) {
+  most_places = 1;
+  resolve_host();
+  ask(1, 25, 1, 2);
+  devices.activity(kernel(1));
+  devices.settle(1000);
+  EXPECT_EQ(log.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kOldScope)) +
+                             "> [1001,1011) asked 25"});
+}
+
+TEST_F(Devices, OfNcclAreCommunication) {
+  resolve_host();
+  ask(1, 75, 2, 1);
+  devices.activity(kernel(1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)"));
+  devices.settle(1000);
+  ASSERT_EQ(log.lines.size(), 1u);
+  EXPECT_NE(log.lines[0].find("communication <>"), std::string::npos) << log.lines[0];
+}
+
+// ---- The profile ----
+
+TEST(DeviceTotals, AreOfTheStepInWhichTheyWereAskedFor) {
+  Script script({"", "a"});
+  script.thread().on(0).enter(10, "").op(11, 12, "mm").leave(20).step(100, 0);
+  script.thread().enter(110, "").leave(120).step(200, 1).off(200);
+  Fold fold(script.dictionary);
+  fold.use_device("a GPU");
+  Resolver resolver(script.dictionary, fold, TickScale{}, 100);
+  resolver.open_lane(0, 1, 1, "");
+  for (const auto& written : script.in_order()) {
+    resolver.index(0, {&written.record, 1});
+    resolver.resolve(0, {&written.record, 1});
+  }
+  const auto add = [&](std::uint64_t launch_ns, std::uint64_t start_ns, std::uint64_t end_ns) {
+    DeviceSpan span{.start_ns = start_ns,
+                    .end_ns = end_ns,
+                    .launch_ns = launch_ns,
+                    .phase = Phase::kForward,
+                    .layer = script.layer("a")};
+    span.what.name = script.name("gemm");
+    fold.device(span);
+  };
+  add(15, 50, 90);
+  add(15, 70, 110);    // overlaps the other, and ends in the next step
+  add(115, 300, 310);  // ends after the recording
+  add(250, 400, 500);  // asked for after it
+  const Profile profile = fold.finish(1000);
+  const PhaseStats& stats = profile.find("a")->phase(Phase::kForward);
+  EXPECT_EQ(stats.activities.max, 2);
+  EXPECT_EQ(stats.activities.min, 1);
+  EXPECT_EQ(stats.activity_ns.max, 80);
+  EXPECT_EQ(stats.busy_ns.max, 60);
+  EXPECT_EQ(stats.busy_ns.min, 10);
+  EXPECT_EQ(profile.health.activities, 3u);  // the operator is none
+  EXPECT_EQ(profile.health.gpu.outside_steps, 1u);
+}
+
+}  // namespace
+}  // namespace layertrace::test
