@@ -1,9 +1,9 @@
 // The engine's own record of each node, and how it is spared.
 //
 // While anybody listens to operators, autograd's engine makes a record of each node, too, under a
-// name that it puts together for it: a microsecond and more, for what we see ourselves. Where nobody
-// but us listens, a pass runs with records switched off, and each node's evaluation switches them on
-// again for what it does.
+// name that it puts together for it: a microsecond and more, for what we see ourselves. Where
+// nobody but us listens, a pass runs with records switched off, and each node's evaluation switches
+// them on again for what it does.
 #pragma once
 
 #include <torch/csrc/autograd/graph_task.h>

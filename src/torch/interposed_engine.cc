@@ -1,8 +1,8 @@
 // Autograd's engine. A node's work is more than its record: the sums of bias gradients and the
 // additions that join gradients run around it, inside `Engine::evaluate_function`. That function
-// and those that begin a pass are exported and called through the lookup table (seen in 2.15), so they
-// can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped. See
-// engine.h for the two ways.
+// and those that begin a pass are exported and called through the lookup table (seen in 2.15), so
+// they can be stood in for; nothing has to be registered with PyTorch, and no tensor is wrapped.
+// See engine.h for the two ways.
 #include <torch/csrc/autograd/engine.h>
 
 #include <dlfcn.h>

@@ -243,8 +243,8 @@ ModuleRegistry::Found ModuleRegistry::child_layer(Module holder, LayerId parent,
 
 // The layer below a DataParallel of whose module it is a copy.
 LayerId ModuleRegistry::find_replicated(Module replica) const {
-  const auto found = std::find_if(
-      replicated_.begin(), replicated_.end(), [&](const Replicated& original) {
+  const auto found =
+      std::find_if(replicated_.begin(), replicated_.end(), [&](const Replicated& original) {
         const auto places = places_.find(original.module);
         return places != places_.end() &&
                std::any_of(places->second.begin(), places->second.end(),

@@ -124,7 +124,7 @@ class ModuleRegistry {
   std::vector<Layer> layers_;
   std::unordered_map<std::string, LayerId> paths_;
   std::vector<Root> roots_;
-  std::vector<Replicated> replicated_;  // what DataParallels hold
+  std::vector<Replicated> replicated_;                  // what DataParallels hold
   std::vector<c10::VariableVersion> known_parameters_;  // see parameter_key.h
 };
 
