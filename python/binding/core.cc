@@ -183,7 +183,7 @@ void bind_sequence(nb::module_& m, const char* name) {
 template <typename... Attributes>
 auto repr_of(Attributes... names) {
   return [names...](const nb::object& self) {
-    std::string text = nb::cast<std::string>(self.type().attr("__name__"));
+    auto text = nb::cast<std::string>(self.type().attr("__name__"));
     const char* separator = "(";
     const auto add = [&](const char* name) {
       text += std::exchange(separator, ", ");

@@ -141,9 +141,10 @@ std::uint64_t Fold::add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
     state.step_ns[phase] += self_ns;
     if (span.awaited) sums.backward_elsewhere_ns += duration_ns;
   }
-  if (parent != nullptr)
+  if (parent != nullptr) {
     std::transform(ns.begin(), ns.end(), parent->inside_ns.begin(), parent->inside_ns.begin(),
                    std::plus<>());
+  }
   return ns[phase];
 }
 

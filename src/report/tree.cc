@@ -193,13 +193,12 @@ class TreeWriter {
     const std::string activities =
         fmt::format("{} {}", count, count == "1" ? "activity" : "activities");
     if (!profile_.run.device.empty()) {
-      const std::string host =
-          fmt::format("{} on the host", format_time(phase.host_ns.mean, glyphs_));
+      std::string host = fmt::format("{} on the host", format_time(phase.host_ns.mean, glyphs_));
       if (phase.activities.mean == 0) return host;
       return fmt::format("{}  {}, {}", time_and_share(phase.busy_ns.mean, style_), activities,
                          host);
     }
-    const std::string time = time_and_share(phase.host_ns.mean, style_);
+    std::string time = time_and_share(phase.host_ns.mean, style_);
     if (!style_.ops || phase.activities.mean == 0) return time;
     return fmt::format("{}  {}", time, activities);
   }

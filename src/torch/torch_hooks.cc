@@ -175,7 +175,7 @@ bool only_we_listen() noexcept {
 
 bool has_cuda_device() noexcept {
   try {
-    return at::globalContext().hasCUDA();
+    return at::hasCUDA();
   } catch (...) {  // a driver that does not fit
     return false;
   }

@@ -41,10 +41,10 @@ class Devices : public ::testing::Test {
  protected:
   // The forward of a is frame 2 of thread 1; its backward runs on thread 2, as frame 1 there.
   Devices() {
-    ThreadScript& t = script.thread(1);
+    ThreadScript& t = script_.thread(1);
     t.on(0).enter(10, "").enter(20, "a").make(1).leave(30).leave(40);
     t.backward(60);
-    script.thread(2).node_of(70, "Mm", 0, 1).end(80);
+    script_.thread(2).node_of(70, "Mm", 0, 1).end(80);
     t.end_backward(90).region(91, "step", Phase::kOptimizer).end_region(99).step(100, 0);
   }
 
@@ -53,33 +53,33 @@ class Devices : public ::testing::Test {
     activity.start_ticks = 1000 + correlation;
     activity.end_ticks = 1010 + correlation;
     activity.correlation = correlation;
-    activity.name = script.name(name);
+    activity.name = script_.name(name);
     return activity;
   }
   // Resolves all records of the host up to there.
   void resolve_host(std::uint64_t until = 1000) {
     if (resolved_ == 0) {
-      resolver.remember_places(most_places);
-      for (const ThreadScript& thread : script.threads())
-        resolver.open_lane(thread.lane(), thread.key(), 100 + thread.key(), "");
+      resolver_.remember_places(most_places_);
+      for (const ThreadScript& thread : script_.threads())
+        resolver_.open_lane(thread.lane(), thread.key(), 100 + thread.key(), "");
     }
-    const auto all = script.in_order();
+    const auto all = script_.in_order();
     for (; resolved_ < all.size() && all[resolved_].record.ticks < until; ++resolved_) {
-      resolver.index(all[resolved_].lane, {&all[resolved_].record, 1});
-      resolver.resolve(all[resolved_].lane, {&all[resolved_].record, 1});
+      resolver_.index(all[resolved_].lane, {&all[resolved_].record, 1});
+      resolver_.resolve(all[resolved_].lane, {&all[resolved_].record, 1});
     }
   }
   void ask(std::uint32_t correlation, std::uint64_t at, std::uint32_t thread,
            std::uint64_t frame = 0) {
-    if (frame != 0) devices.tag({frame_id(thread, frame), correlation});
-    devices.launch({at, at + 1, correlation, 100 + thread});
+    if (frame != 0) devices_.tag({frame_id(thread, frame), correlation});
+    devices_.launch({at, at + 1, correlation, 100 + thread});
   }
 
-  Script script{{"", "a"}};
-  DeviceLog log{script.dictionary};
-  Resolver resolver{script.dictionary, log, TickScale{}, 1000};
-  DeviceResolver devices{script.dictionary, resolver, log, TickScale{}};
-  std::size_t most_places = 100;
+  Script script_{{"", "a"}};
+  DeviceLog log_{script_.dictionary};
+  Resolver resolver_{script_.dictionary, log_, TickScale{}, 1000};
+  DeviceResolver devices_{script_.dictionary, resolver_, log_, TickScale{}};
+  std::size_t most_places_ = 100;
 
  private:
   std::size_t resolved_ = 0;
@@ -92,9 +92,9 @@ TEST_F(Devices, BelongToTheScopeInWhichTheyWereAskedFor) {
   ask(1, 25, 1, 2);
   ask(2, 35, 1, 1);
   ask(3, 75, 2, 1);
-  for (const std::uint32_t i : {1, 2, 3}) devices.activity(kernel(i));
-  devices.settle(1000);
-  EXPECT_EQ(log.lines,
+  for (const std::uint32_t i : {1, 2, 3}) devices_.activity(kernel(i));
+  devices_.settle(1000);
+  EXPECT_EQ(log_.lines,
             (Lines{"gemm forward 'a' [1001,1011) asked 25", "gemm forward '' [1002,1012) asked 35",
                    "gemm backward 'a' [1003,1013) asked 75"}));
 }
@@ -105,10 +105,10 @@ TEST_F(Devices, OutsideAnyModuleBelongToThePhaseOfTheirTime) {
   ask(2, 95, 1, 4);  // the optimizer's step is a region of its own
   ask(3, 150, 1);
   ask(4, 50, 7);  // a thread of which nothing is known
-  for (const std::uint32_t i : {1, 2, 3, 4}) devices.activity(kernel(i));
-  devices.settle(1000);
+  for (const std::uint32_t i : {1, 2, 3, 4}) devices_.activity(kernel(i));
+  devices_.settle(1000);
   EXPECT_EQ(
-      log.lines,
+      log_.lines,
       (Lines{"gemm loss <> [1001,1011) asked 50", "gemm optimizer <> [1002,1012) asked 95",
              "gemm other <" + std::string(cause_text(Cause::kNoScope)) + "> [1003,1013) asked 150",
              "gemm other <" + std::string(cause_text(Cause::kThreadNoScope)) +
@@ -117,44 +117,44 @@ TEST_F(Devices, OutsideAnyModuleBelongToThePhaseOfTheirTime) {
 
 TEST_F(Devices, WaitForTheirCallAndForTheHost) {
   resolve_host(15);
-  devices.activity(kernel(1));
-  devices.settle(15);
-  EXPECT_TRUE(log.lines.empty());  // who asked for it?
+  devices_.activity(kernel(1));
+  devices_.settle(15);
+  EXPECT_TRUE(log_.lines.empty());  // who asked for it?
   ask(1, 25, 1, 2);
-  devices.settle(15);
-  EXPECT_TRUE(log.lines.empty());  // the host's records are not that far
+  devices_.settle(15);
+  EXPECT_TRUE(log_.lines.empty());  // the host's records are not that far
   resolve_host(26);
-  devices.settle(26);
-  EXPECT_EQ(log.lines, Lines{"gemm forward 'a' [1001,1011) asked 25"});
-  devices.settle(1000);
-  EXPECT_EQ(log.lines.size(), 1u);  // once
+  devices_.settle(26);
+  EXPECT_EQ(log_.lines, Lines{"gemm forward 'a' [1001,1011) asked 25"});
+  devices_.settle(1000);
+  EXPECT_EQ(log_.lines.size(), 1u);  // once
 }
 
 TEST_F(Devices, WithoutACallAreSaidToBe) {
   resolve_host();
-  devices.activity(kernel(1));
-  devices.finish();
-  EXPECT_EQ(log.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kNoLaunch)) +
-                             "> [1001,1011) asked 0"});
+  devices_.activity(kernel(1));
+  devices_.finish();
+  EXPECT_EQ(log_.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kNoLaunch)) +
+                              "> [1001,1011) asked 0"});
 }
 
 TEST_F(Devices, OfAScopeThatIsForgottenAreSaidToBe) {
-  most_places = 1;
+  most_places_ = 1;
   resolve_host();
   ask(1, 25, 1, 2);
-  devices.activity(kernel(1));
-  devices.settle(1000);
-  EXPECT_EQ(log.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kOldScope)) +
-                             "> [1001,1011) asked 25"});
+  devices_.activity(kernel(1));
+  devices_.settle(1000);
+  EXPECT_EQ(log_.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kOldScope)) +
+                              "> [1001,1011) asked 25"});
 }
 
 TEST_F(Devices, OfNcclAreCommunication) {
   resolve_host();
   ask(1, 75, 2, 1);
-  devices.activity(kernel(1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)"));
-  devices.settle(1000);
-  ASSERT_EQ(log.lines.size(), 1u);
-  EXPECT_NE(log.lines[0].find("communication <>"), std::string::npos) << log.lines[0];
+  devices_.activity(kernel(1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)"));
+  devices_.settle(1000);
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_NE(log_.lines[0].find("communication <>"), std::string::npos) << log_.lines[0];
 }
 
 // ---- The profile ----
