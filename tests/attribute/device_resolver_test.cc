@@ -176,7 +176,8 @@ TEST(DeviceTotals, AreOfTheStepInWhichTheyWereAskedFor) {
                     .end_ns = end_ns,
                     .launch_ns = launch_ns,
                     .phase = Phase::kForward,
-                    .layer = script.layer("a")};
+                    .layer = script.layer("a"),
+                    .what = {}};
     span.what.name = script.name("gemm");
     fold.device(span);
   };
