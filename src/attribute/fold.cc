@@ -237,10 +237,17 @@ void Fold::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
   if (index > open_steps_.back().index) steps_without_mark_ += index - open_steps_.back().index;
   open_steps_.back().index = index;
   end_step(lane, ns);
-  // What a device did comes later than what the host did.
-  const std::size_t steps_open = has_device_ ? 16 : 2;
-  while (open_steps_.size() >= steps_open) fold_oldest();
+  while (open_steps_.size() >= most_open_steps()) fold_oldest();
   open_step(ns, index + 1);
+}
+
+// What a device did comes later than what the host did: tens of milliseconds, in which there may be
+// many short steps. As many are kept open as fit into some megabytes.
+std::size_t Fold::most_open_steps() const {
+  if (!has_device_) return 2;
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  const std::size_t step_bytes = (dictionary_.layers.size() + 1) * kPhaseCount * sizeof(Cell);
+  return std::clamp<std::size_t>(kBytes / step_bytes, 16, 512);
 }
 
 void Fold::end_step(Lane lane, std::uint64_t ns) {

@@ -93,6 +93,7 @@ class Fold final : public SpanSink {
   static std::uint64_t add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
                                 std::uint64_t end_ns, StepSums& sums);
   void divide_open_spans(LaneState& state, std::uint64_t ns);
+  std::size_t most_open_steps() const;
   void end_step(Lane lane, std::uint64_t ns);
   void enter_layer(LaneState& state, const OpenSpan& span);
   void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums);

@@ -7,6 +7,7 @@
 
 #include <layertrace/layertrace.h>
 
+#include "base/simulation.h"
 #include "capture/device.h"
 #include "session/session_state.h"
 #include "torch/libtorch_modules.h"
@@ -41,9 +42,11 @@ std::optional<Error> refuse(const binding::Models& models) {
   return std::nullopt;
 }
 
-// On a machine without a GPU there is nothing to record, and nothing to say.
+// On a machine without a GPU there is nothing to record, and nothing to say. On a virtual clock
+// many things happen at one moment, by which what is outside any module cannot be told apart.
 Result<std::shared_ptr<DeviceCapture>> find_device() {
-  if (!has_cuda_device()) return std::shared_ptr<DeviceCapture>();
+  if (!has_cuda_device() || simulation().virtual_clock != nullptr)
+    return std::shared_ptr<DeviceCapture>();
   return make_device_capture();
 }
 
