@@ -10,8 +10,8 @@ filled) and one or a few that are, and stops the tool; what start and stop take 
 the steps. Right before each visit is one without a tool, and a figure is the median of the ratios
 of these pairs, with the interval in which that median lies by 95 %: machines change their speed
 within a second. In a round each way has its turn, in an order in which it follows another one each
-time. The bars for steps are for their wall time; beside it stand the processor time of the thread
-that trains, and that of all threads, in which layertrace's writer is included.
+time. The bars for steps are for the processor time of all threads, in which layertrace's writer is
+included; beside it stand wall time and the processor time of the thread that trains.
 
 Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
 the processor time of the thread that calls.
@@ -470,7 +470,7 @@ def at_most(limit: float, what: str, estimate: Estimate, form: str, unit: str) -
 
 def step_verdicts(measured: Measured) -> list[Verdict]:
     def ratio(way: str) -> Estimate:
-        return Estimate.of(measured.ratios(way, "wall"))
+        return Estimate.of(measured.ratios(way, "processor"))
 
     title = measured.load.title
     sham, after = ratio(SHAM), ratio(AFTER_STOP)

@@ -101,13 +101,13 @@ void report(const fs::path& notes, const std::string& program) {
   }
   if (processes == 0) {
     const bool has_torch = fs::exists(notes / "torch", error);
-    std::fprintf(stderr, "layertrace: nothing is recorded: %s\n",
-                 has_torch
-                     ? "torch was there, but no module was called"
-                     : (program +
-                        " neither imported torch in Python (or was told to ignore its environment: "
-                        "-I, -E, -S) nor links LibTorch")
-                           .c_str());
+    std::fprintf(
+        stderr, "layertrace: nothing is recorded: %s\n",
+        has_torch ? "torch was there, but no module was called"
+                  : (program +
+                     " neither imported torch in Python nor links LibTorch (a Python that ignores "
+                     "its environment, by -I, -E or -S, is not seen)")
+                        .c_str());
   }
 }
 

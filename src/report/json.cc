@@ -124,17 +124,15 @@ Json health_json(const Profile& profile) {
   out["op_cost_ns"] = number(health.op_cost_ns);
   out["writer_cpu_ns"] = health.writer_cpu_ns;
   out["tracing_share"] = number(health.tracing_share);
-  if (!health.gpu.source.empty()) {
-    out["gpu"] = {{"source", health.gpu.source},
-                  {"records", health.gpu.records},
-                  {"dropped", health.gpu.dropped},
-                  {"buffers_lost", health.gpu.buffers_lost},
-                  {"no_buffer", health.gpu.no_buffer},
-                  {"unknown", health.gpu.unknown},
-                  {"untimed", health.gpu.untimed},
-                  {"reversed", health.gpu.reversed},
-                  {"outside_steps", health.gpu.outside_steps}};
-  }
+  out["gpu"] = {{"source", health.gpu.source},
+                {"records", health.gpu.records},
+                {"dropped", health.gpu.dropped},
+                {"buffers_lost", health.gpu.buffers_lost},
+                {"no_buffer", health.gpu.no_buffer},
+                {"unknown", health.gpu.unknown},
+                {"untimed", health.gpu.untimed},
+                {"reversed", health.gpu.reversed},
+                {"outside_steps", health.gpu.outside_steps}};
   out["steps"] = profile.step_count;
   out["steps_marked"] = profile.steps_marked;
   out["notes"] = health.notes;
@@ -156,7 +154,7 @@ Json run_json(const RunInfo& run) {
   out["clock"] = run.clock;
   out["created"] = run.created;
   out["ops"] = run.ops;
-  if (!run.device.empty()) out["device"] = run.device;
+  out["device"] = run.device;
   out["simulated"] = run.simulated;
   return out;
 }

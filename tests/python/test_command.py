@@ -66,8 +66,8 @@ def test_layers_has_the_documented_keys(demo: Demo) -> None:
         assert layer["forward"]["stdev"].keys() == figures - {"min", "max", "median", "stdev"}
     for step in profile["steps"]:
         assert step.keys() == documented_keys("A step") - set(step["phases"])
-    assert profile["health"].keys() == documented_keys("`health`") - {"count", "ns", "names", "gpu"}
-    assert profile["run"].keys() == documented_keys("`run`") - {"tsc", "boottime", "device"}
+    assert profile["health"].keys() == documented_keys("`health`") - {"count", "ns", "names"}
+    assert profile["run"].keys() == documented_keys("`run`") - {"tsc", "boottime"}
     assert profile["health"]["attributed_share"] > 0.9
 
 

@@ -158,6 +158,8 @@ TEST(LayersJson, TellsTheHealth) {
         {"count": 4, "ns": 0, "names": {"AddBackward0": 4}}},
     "emitted": 12345, "recorded": 12345, "dropped": 7, "cut": true, "cut_scopes": 2, "thrown_scopes": 1,
     "scope_cost_ns": 55, "op_cost_ns": 210, "writer_cpu_ns": 4200000, "tracing_share": 0.003,
+    "gpu": {"source": "", "records": 0, "dropped": 0, "buffers_lost": 0, "no_buffer": 0, "unknown": 0,
+        "untimed": 0, "reversed": 0, "outside_steps": 0},
     "steps": 2, "steps_marked": true, "notes": ["one", "two"]})"));
 }
 
