@@ -5,13 +5,17 @@
 Two models train on one thread: a transformer of 24 tiny layers, where a step is nothing but
 overhead, and torchvision's ResNet18. Each way to run a step is visited over and over: under
 layertrace, under torch.profiler, with hooks and so on, and bare (the sham: how far two equal things
-differ on this machine). A visit starts the tool, runs one step that is not counted (caches are
-filled) and one or a few that are, and stops the tool; what start and stop take is told apart from
-the steps. Right before each visit is one without a tool, and a figure is the median of the ratios
-of these pairs, with the interval in which that median lies by 95 %: machines change their speed
-within a second. In a round each way has its turn, in an order in which it follows another one each
-time. The bars for steps are for the processor time of all threads, in which layertrace's writer is
-included; beside it stand wall time and the processor time of the thread that trains.
+differ on this machine). A visit starts the tool, runs steps that are not counted for a tenth of a
+second (caches are filled, and layertrace's writer, which works in bursts, has found its pace),
+steps that are for three tenths, and stops the tool; what start and stop take is told apart from the
+steps. Before and after each visit is one without a tool, and a figure is the median of the ratios
+to the mean of these two, with the interval in which that median lies by 95 %: machines change their
+speed within a second. In a round each way has its turn, in an order in which it follows another one
+each time.
+
+The bars for steps are for the processor time of all threads, in which layertrace's writer is
+included: the mean over the counted steps, so that a burst between others is in it. Beside it stand
+wall time and the processor time of the thread that trains, as the median of the steps.
 
 Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
 the processor time of the thread that calls.
@@ -278,45 +282,62 @@ WITH_BAR = (SHAM, AFTER_STOP, LAYERS, OPS, RECORDING)
 
 # ---- Measuring ----
 
+ALL_THREADS = "processor"
 CLOCKS = {
     "wall": time.perf_counter_ns,
-    "processor": time.process_time_ns,  # all threads
+    ALL_THREADS: time.process_time_ns,
     "thread": time.thread_time_ns,  # the one that trains
 }
 
 
 @dataclass
 class Visit:
-    """One visit to a way: its median step by each clock, and what came before and after."""
+    """One visit to a way: its step by each clock, and what came before and after."""
 
     step_ns: dict[str, float]
-    steps: int  # with the one that is not counted
+    steps: int  # with those that are not counted
     start_ns: int
     stop_ns: int
 
 
 def visit(way: Way, load: Workload, timed_ns: int) -> Visit:
-    """Times as many steps as fit, and at least one."""
+    """Times as many steps as fit, after a third of that time without, and at least one of each."""
     context = way(load)
     entering = time.perf_counter_ns()
     end_step = context.__enter__()
     entered = time.perf_counter_ns()
-    taken: list[list[int]] = []
-    try:
-        while len(taken) < 2 or sum(wall for wall, *_ in taken[1:]) < timed_ns:
+    steps = 0
+
+    def run(for_ns: float) -> list[list[int]]:
+        nonlocal steps
+        taken: list[list[int]] = []
+        while not taken or sum(wall for wall, *_ in taken) < for_ns:
             before = [read() for read in CLOCKS.values()]
             load.step()
             if end_step is not None:
                 end_step()
             after = [read() for read in CLOCKS.values()]
             taken.append([last - first for first, last in zip(before, after, strict=True)])
+            steps += 1
+        return taken
+
+    try:
+        run(timed_ns / 3)
+        taken = dict(zip(CLOCKS, zip(*run(timed_ns), strict=True), strict=True))
     finally:
         leaving = time.perf_counter_ns()
         context.__exit__(*sys.exc_info())
     stop_ns = time.perf_counter_ns() - leaving
-    medians = [statistics.median(values) for values in zip(*taken[1:], strict=True)]
-    step_ns = dict(zip(CLOCKS, medians, strict=True))
-    return Visit(step_ns, len(taken), entered - entering, stop_ns)
+    step_ns = {
+        clock: (statistics.fmean if clock == ALL_THREADS else statistics.median)(values)
+        for clock, values in taken.items()
+    }
+    return Visit(step_ns, steps, entered - entering, stop_ns)
+
+
+def between(first: Visit, second: Visit) -> Visit:
+    step_ns = {clock: (first.step_ns[clock] + second.step_ns[clock]) / 2 for clock in CLOCKS}
+    return Visit(step_ns, first.steps + second.steps, 0, 0)
 
 
 def orders(count: int) -> Iterator[list[int]]:
@@ -352,7 +373,7 @@ class Progress:
 class Measured:
     load: Workload
     before_any_session: Visit | None
-    pairs: dict[str, list[tuple[Visit, Visit]]]  # of each way: without it, with it
+    pairs: dict[str, list[tuple[Visit, Visit]]]  # of each way: around it, and with it
     failed: dict[str, str]  # ways that cannot run it, and why
 
     def ratios(self, way: str, clock: str) -> list[float]:
@@ -407,14 +428,17 @@ def measure(load: Workload, ways: dict[str, Way], seconds: float, timed_ns: int)
     gc.collect()
     gc.freeze()  # what is here now stays: collections look at what the ways make
     start = time.monotonic()
+    before_it = visit(bare, load, timed_ns)
     for number, order in enumerate(orders(len(turns))):
         if number >= 2 and time.monotonic() - start > seconds:
             break
         for i in order:
             name = turns[i]
             progress(f"{time.monotonic() - start:.0f} of {seconds:.0f} s, {name}")
-            pair = (visit(bare, load, timed_ns), visit(ways[name], load, timed_ns))
-            measured.pairs[name].append(pair)
+            tool = visit(ways[name], load, timed_ns)
+            after_it = visit(bare, load, timed_ns)
+            measured.pairs[name].append((between(before_it, after_it), tool))
+            before_it = after_it
     progress.done()
     gc.unfreeze()
     return measured
@@ -612,7 +636,7 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     options = parser.parse_args()
-    seconds, timed_ns = (0, 0) if options.quick else (options.seconds, 50_000_000)
+    seconds, timed_ns = (0, 0) if options.quick else (options.seconds, 300_000_000)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.simplefilter("ignore")  # torch's, of hooks and options that are meant here

@@ -285,19 +285,15 @@ void Fold::fold_oldest() {
   ++step_count_;
   step_series_.add(static_cast<double>(result.wall_ns), clock_);
   sums.add_children(dictionary_.layers);
-  for (std::uint32_t layer = 0; layer < dictionary_.layers.size(); ++layer) {
-    for (std::size_t p = 0; p < kPhaseCount; ++p) {
-      const auto phase = static_cast<Phase>(p);
-      if (Cell* cell = sums.find(LayerId{layer}, phase)) {
-        PhaseSeries& figures = series(LayerId{layer}, phase);
-        if (!figures.touched) ++series_count_;
-        figures.add(*cell, sums.self_activity_ns(LayerId{layer}, phase), clock_);
-      }
-    }
-  }
+  sums.each([this](std::size_t slot, Cell& cell) {
+    PhaseSeries& figures = series(slot);
+    if (!figures.touched) ++series_count_;
+    figures.add(cell, clock_);
+  });
   for (std::size_t p = 0; p < kPhaseCount; ++p) {
     Cell& cell = sums.outside(static_cast<Phase>(p));
-    if (!cell.empty()) outside_[p].add(cell, cell.activity_ns, clock_);
+    cell.self_activity_ns = cell.activity_ns;
+    if (!cell.empty()) outside_[p].add(cell, clock_);
   }
   activities_.merge(sums.activities);
   nodes_.merge(sums.nodes);
@@ -326,21 +322,25 @@ void Fold::keep_within_memory() {
   steps_.resize((steps_.size() + 1) / 2);
 }
 
-Fold::PhaseSeries& Fold::series(LayerId layer, Phase phase) {
-  const std::size_t i = slot(layer, phase);
-  if (i >= layers_.size()) layers_.resize((layertrace::index(layer) + 1) * kPhaseCount);
-  return layers_[i];
+Fold::PhaseSeries& Fold::series(std::size_t slot) {
+  if (slot >= layers_.size()) layers_.resize((slot / kPhaseCount + 1) * kPhaseCount);
+  return layers_[slot];
 }
 
-void Fold::PhaseSeries::add(Cell& cell, std::uint64_t self_activity, const SampleClock& clock) {
+void Fold::PhaseSeries::add(Cell& cell, const SampleClock& clock) {
+  // A step without a value counts as 0, so that what is not recorded need not be looked at.
+  const auto add = [&clock](Series& series, std::uint64_t value) {
+    if (value != 0) series.add(static_cast<double>(value), clock);
+  };
   touched = true;
-  calls.add(static_cast<double>(cell.calls), clock);
-  host_ns.add(static_cast<double>(cell.host_ns), clock);
-  self_host_ns.add(static_cast<double>(cell.self_host_ns), clock);
-  activities.add(static_cast<double>(cell.activities), clock);
-  activity_ns.add(static_cast<double>(cell.activity_ns), clock);
-  self_activity_ns.add(static_cast<double>(self_activity), clock);
-  busy_ns.add(static_cast<double>(cell.busy.length()), clock);
+  add(calls, cell.calls);
+  add(host_ns, cell.host_ns);
+  add(self_host_ns, cell.self_host_ns);
+  if (cell.activities == 0) return;
+  add(activities, cell.activities);
+  add(activity_ns, cell.activity_ns);
+  add(self_activity_ns, cell.self_activity_ns);
+  add(busy_ns, cell.busy.length());
 }
 
 void Fold::PhaseSeries::halve() {

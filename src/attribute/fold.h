@@ -83,7 +83,7 @@ class Fold final : public SpanSink {
     Series calls, host_ns, self_host_ns, activities, activity_ns, self_activity_ns, busy_ns;
     bool touched = false;
 
-    void add(Cell& cell, std::uint64_t self_activity_ns, const SampleClock& clock);
+    void add(Cell& cell, const SampleClock& clock);
     void halve();
     PhaseStats stats(std::uint64_t steps, std::size_t slots) const;
   };
@@ -102,7 +102,7 @@ class Fold final : public SpanSink {
   void fold_oldest();
   void keep_within_memory();
   void halve_series();
-  PhaseSeries& series(LayerId layer, Phase phase);
+  PhaseSeries& series(std::size_t slot);
   void fill_layers(Profile& profile) const;
   void note_rest(StepSums& rest);
   void note_modules_not_entered(const Profile& profile);

@@ -77,7 +77,7 @@ void BusyTime::settle_oldest() {
 }
 
 void Cell::clear() noexcept {
-  calls = host_ns = self_host_ns = activities = activity_ns = 0;
+  calls = host_ns = self_host_ns = activities = activity_ns = self_activity_ns = 0;
   busy.clear();
 }
 
@@ -109,40 +109,27 @@ void Ledger::clear() {
   }
 }
 
-Cell& StepSums::cell(LayerId layer, Phase phase) {
-  const std::size_t i = slot(layer, phase);
-  if (i >= cells_.size()) cells_.resize((index(layer) + 1) * kPhaseCount);
-  return cells_[i];
-}
-
-Cell* StepSums::find(LayerId layer, Phase phase) noexcept {
-  const std::size_t i = slot(layer, phase);
-  return i < cells_.size() && !cells_[i].empty() ? &cells_[i] : nullptr;
+Cell& StepSums::cell(std::size_t slot) {
+  if (slot >= place_.size()) place_.resize((slot / kPhaseCount + 1) * kPhaseCount);
+  if (place_[slot] == 0) {
+    cells_.emplace_back();
+    place_[slot] = static_cast<std::uint32_t>(cells_.size());
+  }
+  return cells_[place_[slot] - 1];
 }
 
 void StepSums::add_children(const std::vector<LayerDef>& layers) {
-  if (!layers.empty())
-    cell(LayerId{static_cast<std::uint32_t>(layers.size() - 1)}, Phase::kForward);
-  self_activity_ns_.resize(cells_.size());
-  for (std::size_t i = 0; i < cells_.size(); ++i) self_activity_ns_[i] = cells_[i].activity_ns;
-  for (std::size_t layer = layers.size(); layer-- != 0;) {
-    const LayerId parent = layers[layer].parent;
-    if (parent == kNoLayer) continue;
-    for (std::size_t phase = 0; phase < kPhaseCount; ++phase) {
-      Cell& child = cells_[layer * kPhaseCount + phase];
-      if (child.activities == 0) continue;
-      Cell& sum = cells_[index(parent) * kPhaseCount + phase];
-      sum.activities += child.activities;
-      sum.activity_ns += child.activity_ns;
-      child.busy.normalised();
-      sum.busy.merge(child.busy);
-    }
+  for (Cell& cell : cells_) cell.self_activity_ns = cell.activity_ns;
+  for (std::size_t i = place_.size(); i-- != 0;) {
+    const LayerId parent = layers[i / kPhaseCount].parent;
+    if (place_[i] == 0 || parent == kNoLayer || cells_[place_[i] - 1].activities == 0) continue;
+    Cell& sum = cell(slot(parent, static_cast<Phase>(i % kPhaseCount)));  // may move the others
+    Cell& child = cells_[place_[i] - 1];
+    sum.activities += child.activities;
+    sum.activity_ns += child.activity_ns;
+    child.busy.normalised();
+    sum.busy.merge(child.busy);
   }
-}
-
-std::uint64_t StepSums::self_activity_ns(LayerId layer, Phase phase) const noexcept {
-  const std::size_t i = slot(layer, phase);
-  return i < self_activity_ns_.size() ? self_activity_ns_[i] : 0;
 }
 
 std::uint64_t StepSums::calls() const noexcept {

@@ -56,6 +56,7 @@ struct Cell {
   std::uint64_t self_host_ns = 0;
   std::uint64_t activities = 0;
   std::uint64_t activity_ns = 0;
+  std::uint64_t self_activity_ns = 0;  // once the children's are added
   BusyTime busy;
 
   void clear() noexcept;
@@ -82,15 +83,20 @@ struct Ledger {
 
 class StepSums {
  public:
-  Cell& cell(LayerId layer, Phase phase);
+  Cell& cell(LayerId layer, Phase phase) { return cell(slot(layer, phase)); }
   Cell& outside(Phase phase) { return outside_[static_cast<std::size_t>(phase)]; }
-  // The cell if the step has touched it, else nullptr.
-  Cell* find(LayerId layer, Phase phase) noexcept;
 
   // Adds each layer's activities to its parents', for the figures that include children.
   // `self_activity_ns` keeps what was a layer's own. Layers are numbered parents first.
   void add_children(const std::vector<LayerDef>& layers);
-  std::uint64_t self_activity_ns(LayerId layer, Phase phase) const noexcept;
+
+  // Calls visit(slot, cell) for each that the step has touched.
+  template <typename Visit>
+  void each(Visit visit) {
+    for (std::size_t i = 0; i < place_.size(); ++i) {
+      if (place_[i] != 0 && !cells_[place_[i] - 1].empty()) visit(i, cells_[place_[i] - 1]);
+    }
+  }
 
   void clear();
 
@@ -103,8 +109,12 @@ class StepSums {
   std::uint64_t backward_elsewhere_ns = 0;
 
  private:
-  std::vector<Cell> cells_;  // layer · kPhaseCount + phase
-  std::vector<std::uint64_t> self_activity_ns_;
+  Cell& cell(std::size_t slot);
+
+  // Most layers do something in two phases: their cells stand side by side, in the order in which
+  // they were first touched.
+  std::vector<std::uint32_t> place_;  // of each slot: 1 + where its cell is; 0: there is none
+  std::vector<Cell> cells_;
   std::array<Cell, kPhaseCount> outside_;
 };
 

@@ -30,6 +30,14 @@ std::size_t max_fold_bytes(std::size_t cap) { return cap / 8; }
 std::size_t max_kept_bytes(std::size_t cap) { return cap / 8; }
 constexpr std::size_t kSmallestCap = std::size_t{1} << 20;
 
+// The writer sleeps as long as the busiest program could not fill the room for records meanwhile:
+// a sleep that ends costs it more than some hundred records.
+std::chrono::milliseconds writer_pause(std::size_t cap) {
+  constexpr std::size_t kMostRecordsInMs = 20'000;
+  const std::size_t room = max_chunks(cap) * Chunk::kCapacity;
+  return std::chrono::milliseconds(std::clamp<std::size_t>(room / kMostRecordsInMs, 2, 48));
+}
+
 struct Active {
   std::mutex mutex;
   std::weak_ptr<SessionState> session;
@@ -244,18 +252,15 @@ Result<void> SessionState::start_writer() {
 
 void SessionState::run_writer() noexcept {
   pthread_setname_np(pthread_self(), "layertrace");
-  using std::chrono::milliseconds;
-  constexpr std::uint64_t kBusyRecords = 4096;
   constexpr std::size_t kReadyChunks = 8;
-  milliseconds pause{2};
+  const auto pause = writer_pause(options_.memory_cap_bytes);
   std::unique_lock lock(wake_mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, pause, [this] { return stopping_; });
     lock.unlock();
-    std::uint64_t records = 0;
     try {
       const std::lock_guard pipeline_lock(pipeline_mutex_);
-      records = pipeline_->pump(clock_ticks());
+      pipeline_->pump(clock_ticks());
     } catch (...) {  // no memory, most likely: the program goes on, the recording does not
       recorder::set_recording(false);
       broken_.store(true);
@@ -263,8 +268,6 @@ void SessionState::run_writer() noexcept {
     }
     recording_->pool().stock(kReadyChunks);
     rest_device();
-    // A busy program is followed closely, so that its records find room; a quiet one is left alone.
-    pause = records > kBusyRecords ? milliseconds{2} : std::min(pause * 2, milliseconds{32});
     writer_cpu_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
     lock.lock();
   }
