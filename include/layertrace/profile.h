@@ -60,6 +60,10 @@ struct PhaseStats {
   Stat activity_ns;   // their times added up; time inside a nested activity is counted once, there
   Stat self_activity_ns;  // the same without children's
   Stat busy_ns;           // the union of their intervals: overlapping activities count once
+  // Of a GPU.
+  Stat launches;  // calls on the host that asked for activities
+  Stat event_ns;  // time on the stream by CUDA events; several streams' added up
+  Stat idle_ns;   // while the host was inside, and the device had nothing to do
 
   bool empty() const noexcept { return calls.max == 0 && host_ns.max == 0 && activities.max == 0; }
 };
@@ -80,12 +84,70 @@ struct Layer {
   const PhaseStats& phase(Phase p) const { return phases[static_cast<std::size_t>(p)]; }
 };
 
+// What one GPU did while a step lasted, whoever had asked for it.
+struct DeviceStep {
+  std::uint32_t device = 0;
+  std::uint64_t busy_ns = 0;
+  std::uint64_t idle_ns = 0;          // the rest of the step
+  std::uint64_t exposed_copy_ns = 0;  // copies and sets, while no kernel ran
+
+  friend bool operator==(const DeviceStep&, const DeviceStep&) = default;
+};
+
+// Why a GPU had nothing to do.
+enum class IdleCause : std::uint8_t {
+  kLaunch,           // the host was on its way to ask for more
+  kSynchronisation,  // the host was waiting for the device
+  kCopy,             // the host was copying, or the next to come was a copy
+  kData,             // the host was loading data
+};
+inline constexpr std::size_t kIdleCauseCount = 4;
+
+// "launch", "synchronisation", "copy", "data".
+LAYERTRACE_API std::string_view idle_cause_name(IdleCause cause) noexcept;
+
+// Idle time of GPUs, by where the host was. In the recorded steps, per step.
+struct Idle {
+  int layer = -1;  // index into Profile::layers, −1 outside any
+  Phase phase = Phase::kOther;
+  IdleCause cause = IdleCause::kLaunch;
+  double ns = 0;
+  double gaps = 0;  // stretches of idle time that fell into it, in part or as a whole
+};
+
+// One kernel (or kind of copy) of a GPU, with what is known of its launches. In all recorded steps.
+struct Kernel {
+  // Whom it serves.
+  struct Use {
+    int layer = -1;  // index into Profile::layers, −1 outside any
+    Phase phase = Phase::kOther;
+    std::uint64_t count = 0;
+    std::uint64_t ns = 0;
+  };
+  std::string name;        // demangled, whole
+  std::string short_name;  // without namespaces and arguments
+  std::string kind;        // "kernel", "copy", "set"
+  std::uint64_t count = 0;
+  std::uint64_t ns = 0;  // their times added up
+  std::uint64_t min_ns = 0;
+  std::uint64_t max_ns = 0;
+  std::uint64_t bytes = 0;  // of copies and sets, added up
+  // Of its longest launch.
+  std::array<std::uint32_t, 3> grid{};
+  std::array<std::uint32_t, 3> block{};
+  std::uint32_t registers = 0;
+  std::uint32_t shared_bytes = 0;
+  double occupancy = 0;   // in 0…1, as far as registers, shared memory and the block's size allow
+  std::vector<Use> uses;  // the longest first
+};
+
 struct Step {
   std::uint64_t index = 0;     // counted from the session's start, recorded or not
   std::uint64_t start_ns = 0;  // on the trace's clock
   std::uint64_t wall_ns = 0;
   std::array<std::uint64_t, kPhaseCount>
-      phase_ns{};  // the step's wall time by phase, on the thread that steps
+      phase_ns{};                   // the step's wall time by phase, on the thread that steps
+  std::vector<DeviceStep> devices;  // those that did anything while recording
 };
 
 // Why some activities or autograd nodes have no layer.
@@ -103,6 +165,8 @@ struct Unattributed {
 // What became of a GPU's records.
 struct GpuHealth {
   std::string source;               // "CUPTI 130200"; "" where none were taken
+  std::string timing;               // "both", "cupti" or "events"; "" where nothing was timed
+  std::uint64_t cupti_version = 0;  // 0 without CUPTI
   std::uint64_t records = 0;        // delivered: activities, calls and the scopes of calls
   std::uint64_t dropped = 0;        // by the vendor's library, as it says
   std::uint64_t buffers_lost = 0;   // handed over without memory
@@ -111,6 +175,11 @@ struct GpuHealth {
   std::uint64_t untimed = 0;        // activities without a start or an end; left out
   std::uint64_t reversed = 0;       // activities that end before they begin; left out
   std::uint64_t outside_steps = 0;  // activities asked for while nothing was recorded; left out
+  std::uint64_t event_pairs = 0;    // CUDA events around layers, as pairs
+  std::uint64_t events_missed =
+      0;  // pairs not made or not resolved: none was free, or CUDA refused
+  std::uint64_t events_capturing = 0;  // pairs not made, since the stream was being captured
+  std::uint64_t earlier_graphs = 0;    // activities of graphs captured while nothing was recorded
 
   friend bool operator==(const GpuHealth&, const GpuHealth&) = default;
 };
@@ -167,6 +236,8 @@ struct Profile {
   Stat step_ns;                  // the wall time of all of them
   bool steps_marked = true;      // false: step() was never called, the whole recording is one step
   std::array<PhaseStats, kPhaseCount> outside;  // what ran in no layer, by phase
+  std::vector<Kernel> kernels;                  // of GPUs; those that took longest first
+  std::vector<Idle> idle;                       // of GPUs; the longest first
   Health health;
   RunInfo run;
 

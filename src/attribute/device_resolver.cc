@@ -16,65 +16,151 @@ bool is_collective(std::string_view kernel) noexcept {
 DeviceResolver::Call& DeviceResolver::call(std::uint32_t correlation) {
   if (calls_.empty()) calls_.resize(kCalls);
   Call& call = calls_[correlation % kCalls];
-  if (call.correlation != correlation) call = {.correlation = correlation};
+  if (call.correlation != correlation) {
+    call = Call{};
+    call.correlation = correlation;
+  }
   return call;
 }
 
-void DeviceResolver::tag(const DeviceTag& tag) { call(tag.correlation).scope = tag.scope; }
+// Nothing until its own record has come.
+DeviceResolver::Call* DeviceResolver::find_call(std::uint32_t correlation) {
+  if (calls_.empty()) return nullptr;
+  Call& call = calls_[correlation % kCalls];
+  return call.correlation == correlation && call.launched ? &call : nullptr;
+}
+
+void DeviceResolver::tag(const DeviceTag& tag) {
+  if (session_of_frame(tag.scope) == session_) call(tag.correlation).scope = tag.scope;
+}
 
 void DeviceResolver::launch(const DeviceLaunch& launch) {
   Call& known = call(launch.correlation);
-  known.start_ticks = launch.start_ticks;
-  known.tid = launch.tid;
+  known.launch = launch;
   known.launched = true;
+  if (launch.kind == CallKind::kWait) waits_.push_back(launch.correlation);
 }
 
 void DeviceResolver::activity(const DeviceActivity& activity) { waiting_.push_back(activity); }
 
-void DeviceResolver::settle(std::uint64_t horizon_ticks) {
-  std::erase_if(waiting_, [&](const DeviceActivity& activity) {
-    return place(activity, horizon_ticks, false);
+void DeviceResolver::event_pair(const DeviceEventPair& pair) { pairs_.push_back(pair); }
+
+void DeviceResolver::graph_node(const DeviceGraphNode& node) {
+  if (graph_nodes_.size() >= kMostGraphNodes) return;
+  graph_nodes_[node.node] = {node.frame, std::nullopt};
+  unplaced_nodes_.push_back(node.node);
+}
+
+void DeviceResolver::sample(const DeviceSample& sample) {
+  sink_.counter({scale_.to_ns(sample.ticks), sample.value, sample.device, sample.counter});
+}
+
+void DeviceResolver::settle(std::uint64_t horizon_ticks, bool last) {
+  // A node's scope is looked for as soon as it can be: a replay comes when it is long forgotten.
+  std::erase_if(unplaced_nodes_, [&](std::uint64_t id) {
+    GraphNode& node = graph_nodes_[id];
+    node.place = resolver_.place_of_frame(node.frame);
+    return node.place.has_value();
   });
+  std::erase_if(waits_, [&](std::uint32_t id) { return place_wait(id, horizon_ticks, last); });
+  std::erase_if(waiting_, [&](const DeviceActivity& activity) {
+    return place(activity, horizon_ticks, last);
+  });
+  std::erase_if(pairs_, [&](const DeviceEventPair& pair) { return place_pair(pair, last); });
 }
 
-void DeviceResolver::finish() {
-  for (const DeviceActivity& activity : waiting_)
-    place(activity, std::numeric_limits<std::uint64_t>::max(), true);
-  waiting_.clear();
+void DeviceResolver::finish() { settle(std::numeric_limits<std::uint64_t>::max(), /*last=*/true); }
+
+std::optional<Resolver::Place> DeviceResolver::place_of_call(const Call& call,
+                                                             std::uint64_t horizon_ticks,
+                                                             bool last) const {
+  if (call.launch.start_ticks >= horizon_ticks) return std::nullopt;
+  if (call.scope != 0) {
+    if (const auto in_frame = resolver_.place_of_frame(call.scope)) return in_frame;
+    if (!last) return std::nullopt;
+  }
+  // A thread without any scope, or the scope's record was lost: the moment tells.
+  return resolver_.place_at(call.launch.tid, scale_.to_ns(call.launch.start_ticks));
 }
 
-// False while something that it depends on may still come.
+std::optional<Resolver::Place> DeviceResolver::place_of_node(std::uint64_t node,
+                                                             const Resolver::Place& launched,
+                                                             bool last) {
+  const auto known = graph_nodes_.find(node);
+  if (known == graph_nodes_.end()) {
+    Resolver::Place place = launched;
+    place.cause = Cause::kEarlierGraph;
+    return place;
+  }
+  if (!known->second.place && last) return launched;
+  return known->second.place;
+}
+
 bool DeviceResolver::place(const DeviceActivity& activity, std::uint64_t horizon_ticks, bool last) {
-  Resolver::Place place{.cause = Cause::kNoLaunch};
-  const Call* asked = calls_.empty() ? nullptr : &calls_[activity.correlation % kCalls];
-  if (asked != nullptr && (asked->correlation != activity.correlation || !asked->launched))
-    asked = nullptr;
+  Call* asked = find_call(activity.correlation);
   if (asked == nullptr) {
-    if (!last) return false;
-    hand_on(activity, place, 0);
-    return true;
+    if (last) hand_on(activity, {.cause = Cause::kNoLaunch}, nullptr);
+    return last;
   }
-  if (asked->start_ticks >= horizon_ticks) return false;
-  const std::uint64_t launch_ns = scale_.to_ns(asked->start_ticks);
-  if (asked->scope != 0) {
-    const auto in_frame = resolver_.place_of_frame(asked->scope);
-    if (!in_frame && !last) return false;
-    if (in_frame) place = *in_frame;
-  }
-  // Outside any module it is the moment that tells: the loss has no scope of its own.
-  if (place.layer == kNoLayer && place.cause != Cause::kOldScope)
-    place = resolver_.place_at(asked->tid, launch_ns);
-  hand_on(activity, place, launch_ns);
+  const auto launched = place_of_call(*asked, horizon_ticks, last);
+  if (!launched) return false;
+  auto place = launched;
+  if (activity.graph_node != 0) place = place_of_node(activity.graph_node, *launched, last);
+  if (!place) return false;
+  tell(*asked, *launched);
+  hand_on(activity, *place, asked);
   return true;
 }
 
+bool DeviceResolver::place_wait(std::uint32_t correlation, std::uint64_t horizon_ticks, bool last) {
+  Call* call = find_call(correlation);
+  if (call == nullptr) return true;  // so long ago that its place was given to another
+  const auto place = place_of_call(*call, horizon_ticks, last);
+  if (place) tell(*call, *place);
+  return place.has_value();
+}
+
+bool DeviceResolver::place_pair(const DeviceEventPair& pair, bool last) {
+  Resolver::Place place{pair.layer, Phase::kBackward, Cause::kNone, 0};
+  if (pair.frame != 0) {
+    const auto in_frame = resolver_.place_of_frame(pair.frame);
+    if (!in_frame && !last) return false;
+    if (in_frame && in_frame->layer == pair.layer) place = *in_frame;
+  }
+  sink_.event_pair({.start_ns = scale_.to_ns(pair.start_ticks),
+                    .end_ns = scale_.to_ns(pair.end_ticks),
+                    .host_ns = scale_.to_ns(pair.host_ticks),
+                    .phase = place.phase,
+                    .layer = place.layer,
+                    .device = pair.device,
+                    .stream = pair.stream,
+                    .depth = pair.depth});
+  return true;
+}
+
+// Once, before the first thing that it asked for.
+void DeviceResolver::tell(Call& call, const Resolver::Place& place) {
+  if (call.told) return;
+  call.told = true;
+  sink_.launch({.start_ns = scale_.to_ns(call.launch.start_ticks),
+                .end_ns = scale_.to_ns(call.launch.end_ticks),
+                .tid = call.launch.tid,
+                .correlation = call.correlation,
+                .name = call.launch.name,
+                .kind = call.launch.kind,
+                .phase = place.phase,
+                .layer = place.layer});
+}
+
 void DeviceResolver::hand_on(const DeviceActivity& activity, const Resolver::Place& place,
-                             std::uint64_t launch_ns) {
+                             const Call* asked) {
+  const bool keeps_cause = place.layer == kNoLayer || place.cause == Cause::kEarlierGraph;
   DeviceSpan span{.start_ns = scale_.to_ns(activity.start_ticks),
                   .end_ns = scale_.to_ns(activity.end_ticks),
-                  .launch_ns = launch_ns,
+                  .launch_ns = asked != nullptr ? scale_.to_ns(asked->launch.start_ticks) : 0,
+                  .launch_tid = asked != nullptr ? asked->launch.tid : 0,
                   .phase = place.phase,
-                  .cause = place.layer != kNoLayer ? Cause::kNone : place.cause,
+                  .cause = keeps_cause ? place.cause : Cause::kNone,
                   .layer = place.layer,
                   .call = place.call,
                   .what = activity};

@@ -1,9 +1,12 @@
 // Attribution of what a device did: kernel → the call that asked for it → the scope in which that
 // call was made. The three come apart, in any order, so each waits here for the others; how many
-// calls are remembered is bounded.
+// calls are remembered is bounded. What a CUDA graph does was asked for when it was captured: its
+// nodes are remembered with the scopes of that time.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "attribute/resolver.h"
@@ -16,39 +19,66 @@ namespace layertrace {
 class DeviceResolver final : public DeviceConsumer {
  public:
   DeviceResolver(const Dictionary& dictionary, const Resolver& resolver, SpanSink& sink,
-                 TickScale scale)
-      : dictionary_(dictionary), resolver_(resolver), sink_(sink), scale_(scale) {}
+                 TickScale scale, std::uint32_t session = 0)
+      : dictionary_(dictionary),
+        resolver_(resolver),
+        sink_(sink),
+        scale_(scale),
+        session_(session & 0xffU) {}
 
   void tag(const DeviceTag& tag) override;
   void launch(const DeviceLaunch& launch) override;
   void activity(const DeviceActivity& activity) override;
+  void graph_node(const DeviceGraphNode& node) override;
+  void event_pair(const DeviceEventPair& pair) override;
+  void sample(const DeviceSample& sample) override;
 
   // The host's records are resolved up to here: what can be placed now is handed on.
-  void settle(std::uint64_t horizon_ticks);
+  void settle(std::uint64_t horizon_ticks) { settle(horizon_ticks, /*last=*/false); }
   // Nothing more will come: what is left is handed on with what is known of it.
   void finish();
 
  private:
   struct Call {
     std::uint64_t scope = 0;
-    std::uint64_t start_ticks = 0;
+    DeviceLaunch launch;
     std::uint32_t correlation = 0;
-    std::uint32_t tid = 0;
     bool launched = false;
+    bool told = false;
   };
   static constexpr std::size_t kCalls = std::size_t{1} << 17;
+  static constexpr std::size_t kMostGraphNodes = std::size_t{1} << 20;
 
   Call& call(std::uint32_t correlation);
+  Call* find_call(std::uint32_t correlation);
+  void settle(std::uint64_t horizon_ticks, bool last);
+  // The rest answer false or nothing while something that they depend on may still come.
   bool place(const DeviceActivity& activity, std::uint64_t horizon_ticks, bool last);
-  void hand_on(const DeviceActivity& activity, const Resolver::Place& place,
-               std::uint64_t launch_ns);
+  bool place_wait(std::uint32_t correlation, std::uint64_t horizon_ticks, bool last);
+  bool place_pair(const DeviceEventPair& pair, bool last);
+  std::optional<Resolver::Place> place_of_call(const Call& call, std::uint64_t horizon_ticks,
+                                               bool last) const;
+  // Of a graph's node: where it was captured, or where its graph was launched.
+  std::optional<Resolver::Place> place_of_node(std::uint64_t node, const Resolver::Place& launched,
+                                               bool last);
+  void tell(Call& call, const Resolver::Place& place);
+  void hand_on(const DeviceActivity& activity, const Resolver::Place& place, const Call* asked);
 
   const Dictionary& dictionary_;
   const Resolver& resolver_;
   SpanSink& sink_;
   const TickScale scale_;
-  std::vector<Call> calls_;  // by the last digits of their correlation, which counts up
+  const std::uint32_t session_;  // what was left open in another one is not ours
+  std::vector<Call> calls_;      // by the last digits of their correlation, which counts up
   std::vector<DeviceActivity> waiting_;
+  std::vector<std::uint32_t> waits_;  // calls that wait for a device, by correlation
+  std::vector<DeviceEventPair> pairs_;
+  struct GraphNode {
+    std::uint64_t frame = 0;
+    std::optional<Resolver::Place> place;
+  };
+  std::unordered_map<std::uint64_t, GraphNode> graph_nodes_;
+  std::vector<std::uint64_t> unplaced_nodes_;
 };
 
 }  // namespace layertrace

@@ -265,7 +265,7 @@ void Fold::fold_oldest() {
   open_steps_.pop_front();
   StepSums& sums = step.sums;
 
-  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns};
+  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns, {}};
   std::uint64_t known_ns = 0;
   for (const std::uint64_t ns : result.phase_ns) known_ns += ns;
   const std::uint64_t rest_ns = result.wall_ns - std::min(result.wall_ns, known_ns);
@@ -353,10 +353,16 @@ void Fold::PhaseSeries::halve() {
 
 PhaseStats Fold::PhaseSeries::stats(std::uint64_t steps, std::size_t slots) const {
   if (!touched) return {};
-  return {calls.stat(steps, slots),        host_ns.stat(steps, slots),
-          self_host_ns.stat(steps, slots), activities.stat(steps, slots),
-          activity_ns.stat(steps, slots),  self_activity_ns.stat(steps, slots),
-          busy_ns.stat(steps, slots)};
+  return {calls.stat(steps, slots),
+          host_ns.stat(steps, slots),
+          self_host_ns.stat(steps, slots),
+          activities.stat(steps, slots),
+          activity_ns.stat(steps, slots),
+          self_activity_ns.stat(steps, slots),
+          busy_ns.stat(steps, slots),
+          {},
+          {},
+          {}};
 }
 
 // ---- The result ----

@@ -56,8 +56,24 @@ std::string_view cause_text(Cause cause) noexcept {
       return "asked of the device by a call that was not recorded";
     case Cause::kOldScope:
       return "asked of the device in a scope that is too long ago to be remembered";
+    case Cause::kEarlierGraph:
+      return "of a CUDA graph that was captured while nothing was recorded";
   }
   return "";
+}
+
+std::string_view idle_cause_name(IdleCause cause) noexcept {
+  switch (cause) {
+    case IdleCause::kLaunch:
+      break;
+    case IdleCause::kSynchronisation:
+      return "synchronisation";
+    case IdleCause::kCopy:
+      return "copy";
+    case IdleCause::kData:
+      return "data";
+  }
+  return "launch";
 }
 
 const Layer* Profile::find(std::string_view path) const noexcept {

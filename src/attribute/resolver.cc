@@ -158,20 +158,17 @@ void Resolver::resolve_one(Lane lane, LaneState& state, const Record& record) {
 
 // ---- Places, for devices ----
 
+// Every record but an operator's has a number, by which a device knows what came after it.
 void Resolver::remember_place(LaneState& state, const Record& record) {
-  if (record.kind == RecordKind::kOpBegin || record.kind == RecordKind::kOpEnd) return;
+  if (!has_number(record.kind)) return;
   const Context context = current(state);
   const Place place{context.layer, context.phase, context.cause,
                     state.frames.empty() ? 0 : state.frames.back().call};
   if (state.places == nullptr) state.places = std::make_unique<Places>();
   Places& places = *state.places;
-  if (is_begin(record.kind)) {
-    ++places.begun;
-    places.frames.push_back(place);
-    if (places.frames.size() > most_places_) places.frames.pop_front();
-  }
+  ++places.numbered;
   places.changes.push_back({state.now_ns, place});
-  if (places.changes.size() > 2 * most_places_) places.changes.pop_front();
+  if (places.changes.size() > most_places_) places.changes.pop_front();
 }
 
 std::optional<Resolver::Place> Resolver::place_of_frame(std::uint64_t frame) const {
@@ -179,10 +176,10 @@ std::optional<Resolver::Place> Resolver::place_of_frame(std::uint64_t frame) con
   if (lane == lane_of_key_.end()) return std::nullopt;
   const Places* places = lanes_[lane->second].places.get();
   const std::uint64_t number = number_of_frame(frame);
-  if (places == nullptr || number > places->begun) return std::nullopt;
-  const std::uint64_t back = places->begun - number;
-  if (back >= places->frames.size()) return Place{.cause = Cause::kOldScope};
-  return places->frames[places->frames.size() - 1 - back];
+  if (places == nullptr || number > places->numbered) return std::nullopt;
+  const std::uint64_t back = places->numbered - number;
+  if (back >= places->changes.size()) return Place{.cause = Cause::kOldScope};
+  return places->changes[places->changes.size() - 1 - back].place;
 }
 
 Resolver::Place Resolver::place_at(std::uint32_t tid, std::uint64_t ns) const {
@@ -194,7 +191,7 @@ Resolver::Place Resolver::place_at(std::uint32_t tid, std::uint64_t ns) const {
       std::upper_bound(places->changes.begin(), places->changes.end(), ns,
                        [](std::uint64_t at_ns, const Change& change) { return at_ns < change.ns; });
   if (next != places->changes.begin()) return std::prev(next)->place;
-  const bool is_first = places->changes.size() < 2 * most_places_;
+  const bool is_first = places->changes.size() < most_places_;
   return {.cause = is_first ? Cause::kThreadNoScope : Cause::kOldScope};
 }
 

@@ -50,9 +50,10 @@ class Resolver final : public RecordConsumer {
   // Closes what is still open, as cut.
   void finish(std::uint64_t now_ticks);
 
-  // For what a device did: from now on frames and what ran when are remembered, so many of each.
+  // For what a device did: from now on it is remembered what ran after each numbered record, so
+  // many of a thread.
   void remember_places(std::size_t most) { most_places_ = most; }
-  // The frame with this id; nothing if its records were not resolved yet.
+  // What ran after the record with this id; nothing if that was not resolved yet.
   std::optional<Place> place_of_frame(std::uint64_t frame) const;
   // What ran on the system's thread of this number.
   Place place_at(std::uint32_t tid, std::uint64_t ns) const;
@@ -99,11 +100,10 @@ class Resolver final : public RecordConsumer {
     std::uint64_t ns;
     Place place;
   };
-  // The places of frames, of which the last is number `begun`, and the changes of what runs.
+  // What ran after each of the thread's numbered records, of which the last is number `numbered`.
   struct Places {
-    std::deque<Place> frames;
-    std::uint64_t begun = 0;
     std::deque<Change> changes;
+    std::uint64_t numbered = 0;
   };
   struct LaneState {
     explicit LaneState(std::size_t max_intervals) : intervals(max_intervals) {}

@@ -43,11 +43,13 @@ enum class Cause : std::uint8_t {
   kForeignLeaf,    // accumulates into a tensor that no registered module owns
   kBetweenNodes,   // an operator of the autograd engine itself
   kAfterLayers,    // after the last layer of a module without a scope: its own, or the loss's
-  kInferred,  // it has a layer, by inference: the lowest that holds the layers before and after
-  kNoLaunch,  // what a device did, asked for by a call that was not recorded
-  kOldScope,  // likewise, asked for in a scope that is too long ago to be remembered
+  kInferred,      // it has a layer, by inference: the lowest that holds the layers before and after
+  kNoLaunch,      // what a device did, asked for by a call that was not recorded
+  kOldScope,      // likewise, asked for in a scope that is too long ago to be remembered
+  kEarlierGraph,  // of a CUDA graph that was captured while nothing was recorded: it has the layer
+                  // that launched the graph, if one did
 };
-inline constexpr std::size_t kCauseCount = 13;
+inline constexpr std::size_t kCauseCount = 14;
 
 // A sentence for people: "the node was made outside any module".
 std::string_view cause_text(Cause cause) noexcept;
@@ -70,12 +72,46 @@ struct SpanBegin {
 struct DeviceSpan {
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
-  std::uint64_t launch_ns = 0;  // when the host asked for it; 0 if that was not recorded
+  std::uint64_t launch_ns = 0;   // when the host asked for it; 0 if that was not recorded
+  std::uint32_t launch_tid = 0;  // on which of the system's threads
   Phase phase = Phase::kOther;
   Cause cause = Cause::kNone;
   LayerId layer = kNoLayer;
   std::uint64_t call = 0;  // as of a span on the host
   DeviceActivity what;     // but for its times, which are ticks
+};
+
+// A call on the host that asked a device for something, or waited for it.
+struct LaunchSpan {
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint32_t tid = 0;  // the system's number of the thread
+  std::uint32_t correlation = 0;
+  NameId name = kNoName;
+  CallKind kind = CallKind::kAsk;
+  Phase phase = Phase::kOther;
+  LayerId layer = kNoLayer;
+};
+
+// How long a layer's call, or its backward, took on a stream: from the moment the stream came to
+// its beginning to the one it came to its end.
+struct EventSpan {
+  std::uint64_t start_ns = 0;
+  std::uint64_t end_ns = 0;
+  std::uint64_t host_ns = 0;  // when the host entered it
+  Phase phase = Phase::kOther;
+  LayerId layer = kNoLayer;
+  std::uint32_t device = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t depth = 0;  // how many are around it
+};
+
+// A figure of a device at a moment.
+struct CounterSpan {
+  std::uint64_t ns = 0;
+  std::uint64_t value = 0;
+  std::uint32_t device = 0;
+  DeviceCounter counter = DeviceCounter::kMemoryAllocated;
 };
 
 class SpanSink {
@@ -94,8 +130,12 @@ class SpanSink {
   virtual void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) = 0;
   // Activities are what a device of this name did. Before the first span.
   virtual void use_device(const std::string& /*name*/) {}
-  // In no particular order; after the spans on the host that were open at its launch.
+  // All that follows comes in no particular order; after the spans on the host that were open at
+  // its launch, and a launch before what it asked for.
   virtual void device(const DeviceSpan& /*span*/) {}
+  virtual void launch(const LaunchSpan& /*span*/) {}
+  virtual void event_pair(const EventSpan& /*span*/) {}
+  virtual void counter(const CounterSpan& /*sample*/) {}
 };
 
 // What the ids in spans stand for, on the reading side. Grows only.

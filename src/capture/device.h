@@ -23,6 +23,9 @@ class DeviceCapture {
   // Both may be called many times, alternating.
   virtual Result<void> enable() noexcept = 0;
   virtual void disable() noexcept = 0;
+  // The session is over: gives back what the vendor's library holds of ours. Threads may still call
+  // push() and pop(), which then do nothing.
+  virtual void close() noexcept = 0;
 
   // The calling thread has entered a scope, or left the innermost. On hot paths; they neither wait
   // nor throw. A pop may come when nothing is enabled any more.

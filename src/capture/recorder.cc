@@ -18,11 +18,16 @@ constinit std::atomic<std::uint32_t> recording{0};
 ThreadState::ThreadState(std::shared_ptr<Recording> recording)
     : recording_(std::move(recording)),
       buffer_(recording_->add_thread()),
-      device_(recording_->device()) {
+      device_(recording_->device()),
+      marks_(recording_->marks()),
+      live_(marks_ != nullptr ? std::make_unique<Live>(marks_) : nullptr) {
   grow();
 }
 
-ThreadState::~ThreadState() { buffer_->retire(); }
+ThreadState::~ThreadState() {
+  if (device_knows_base_) device_->pop();
+  buffer_->retire();
+}
 
 LayerId ThreadState::current_layer() const noexcept {
   for (std::uint32_t i = depth_; i != 0; --i) {
@@ -39,8 +44,18 @@ const void* ThreadState::current_module() const noexcept {
 }
 
 void ThreadState::push_frame(Frame& frame) noexcept {
-  device_->push(frame_id(buffer_->key(), begun_));
+  device_->push(frame_id(recording_->session(), buffer_->key(), numbered_));
   frame.pushed = true;
+}
+
+// Outside any module it is not the frame alone that tells what runs: after the model's forward,
+// say, comes the loss. There a device learns of every record.
+void ThreadState::tell_outside() noexcept {
+  if (depth_ != 0 && frames_[depth_ - 1].end != RecordKind::kRegionEnd) return;
+  bool& pushed = depth_ != 0 ? frames_[depth_ - 1].pushed : device_knows_base_;
+  if (pushed) device_->pop();
+  device_->push(frame_id(recording_->session(), buffer_->key(), numbered_));
+  pushed = true;
 }
 
 bool ThreadState::grow() noexcept {
@@ -62,6 +77,8 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
     // threw.
     const bool abandoned = depth_ > place.depth;
     const Frame& frame = frames_[--depth_];
+    if (marks_ != nullptr) [[unlikely]]
+      end_mark(frame, sequence);
     if (frame.pushed) [[unlikely]]
       device_->pop();
     if (!frame.recorded) continue;
@@ -71,7 +88,101 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
     }
     const std::uint8_t flags = thrown || abandoned ? kThrown : 0;
     buffer_->end({clock_ticks(), 0, sequence, 0, frame.end, flags, 0});
+    ++numbered_;
   }
+  if (device_ != nullptr) [[unlikely]]
+    tell_outside();
+}
+
+// ---- Marks ----
+
+void ThreadState::begin_mark(Frame& frame, std::uint32_t id, std::uint64_t value,
+                             std::uint8_t flags, std::uint64_t sequence) noexcept {
+  const std::uint32_t base = run_base();
+  switch (frame.end) {
+    case RecordKind::kScopeEnd:
+      live_->run.close(base);
+      if (LiveCalls* calls = own_calls())
+        frame.live = calls->open(sequence, frame.layer, enclosing_call());
+      marks_->begin_layer(frame.layer, inside_node() ? Phase::kRecompute : Phase::kForward,
+                          frame_id(recording_->session(), buffer_->key(), numbered_ + 1));
+      break;
+    case RecordKind::kRegionEnd:
+      live_->run.close(base);
+      marks_->begin_region(NameId{id}, flags < kPhaseCount ? Phase{flags} : Phase::kOther);
+      break;
+    default:
+      frame.live = sequence;
+      begin_node_mark(value, flags, base);
+      break;
+  }
+  frame.run_depth = live_->run.depth();
+}
+
+// Opens the backward of the layer whose call made the node, and of those around it.
+void ThreadState::begin_node_mark(std::uint64_t value, std::uint8_t flags,
+                                  std::uint32_t base) noexcept {
+  if ((flags & kEngineRoot) != 0) return live_->run.close(base);
+  if ((flags & kAccumulates) != 0) {
+    std::array<LayerId, LayerChain::kMost> ancestors;
+    const Definitions& definitions = recording_->definitions();
+    const std::size_t count = definitions.try_ancestors(definitions.try_owner_of(value), ancestors);
+    if (count != 0) return live_->run.go_on_in_layer({ancestors.data(), count}, base);
+    return live_->run.close(base);
+  }
+  const NodeRef node = unpack_node(value);
+  const LiveCalls* calls = value != kUnknownNode ? calls_of(node.thread) : nullptr;
+  LayerChain chain;
+  if (calls != nullptr && calls->find(node.sequence, chain)) return live_->run.go_on(chain, base);
+  live_->run.close(base);
+}
+
+void ThreadState::end_mark(const Frame& frame, std::uint64_t sequence) noexcept {
+  live_->run.close(frame.run_depth);
+  if (frame.end == RecordKind::kNodeEnd) {
+    const bool made_nodes = sequence > frame.live;
+    const LayerId owner = live_->run.depth() > run_base() ? live_->run.top() : kNoLayer;
+    if (LiveCalls* calls = made_nodes && owner != kNoLayer ? own_calls() : nullptr)
+      calls->add_node(frame.live, sequence, owner);
+    return;  // its layer's marks end with the run
+  }
+  if (frame.live != 0) live_->own->close(frame.live, sequence);
+  marks_->end();
+}
+
+void ThreadState::end_backward_run() noexcept {
+  if (live_ != nullptr) live_->run.close(run_base());
+}
+
+bool ThreadState::inside_node() const noexcept {
+  for (std::uint32_t i = depth_; i != 0; --i) {
+    if (frames_[i - 1].end == RecordKind::kNodeEnd) return true;
+  }
+  return false;
+}
+
+// The call around what begins now, up to the node in which that runs.
+std::uint64_t ThreadState::enclosing_call() const noexcept {
+  for (std::uint32_t i = depth_; i != 0 && frames_[i - 1].end != RecordKind::kNodeEnd; --i) {
+    if (frames_[i - 1].end == RecordKind::kScopeEnd) return frames_[i - 1].live;
+  }
+  return 0;
+}
+
+LiveCalls* ThreadState::own_calls() noexcept {
+  try {
+    if (live_->own == nullptr) live_->own = recording_->live_calls(buffer_->key(), /*make=*/true);
+  } catch (...) {  // no memory: its backward has no marks
+  }
+  return live_->own;
+}
+
+const LiveCalls* ThreadState::calls_of(std::uint64_t thread_key) noexcept {
+  if (live_->other == nullptr || live_->other_key != thread_key) {
+    live_->other = recording_->live_calls(thread_key, /*make=*/false);
+    live_->other_key = thread_key;
+  }
+  return live_->other;
 }
 
 // The operators that another window left open will not be ended in this one.

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "capture/backward_run.h"
 #include "capture/recording.h"
 #include "record/record.h"
 
@@ -44,6 +45,10 @@ class ThreadState {
     std::uint32_t window;
     const void* module;
     bool pushed = false;  // a device knows of it
+    // For marks: what LiveCalls knows a scope by, a node's first sequence number; and how many
+    // backward marks were open once it had begun.
+    std::uint32_t run_depth = 0;
+    std::uint64_t live = 0;
   };
 
   explicit ThreadState(std::shared_ptr<Recording> recording);
@@ -85,8 +90,16 @@ class ThreadState {
   void skip_op() noexcept { push_op(OpEnd::kNothing); }
   void leave_op(std::uint64_t (*sequence)()) noexcept;
 
+  // Marks of layers are made on this thread, beside its records.
+  bool makes_marks() const noexcept { return marks_ != nullptr; }
+  // No node waits to be run here: the marks of the last layer's backward end.
+  void end_backward_run() noexcept;
+
   void mark(RecordKind kind, std::uint64_t value, std::uint8_t flags) noexcept {
-    buffer_->mark({clock_ticks(), value, 0, 0, kind, flags, 0});
+    if (!buffer_->mark({clock_ticks(), value, 0, 0, kind, flags, 0})) return;
+    ++numbered_;
+    if (device_ != nullptr) [[unlikely]]
+      tell_outside();
   }
 
   ModuleCacheEntry& module_cache(const void* module, LayerId parent) noexcept {
@@ -112,14 +125,38 @@ class ThreadState {
     const bool recorded = buffer_->begin(
         {clock_ticks(), value, sequence, id, begin, flags, static_cast<std::uint16_t>(window)});
     frames_[depth_] = {end, recorded, layer, window, module};
+    if (marks_ != nullptr) [[unlikely]]
+      begin_mark(frames_[depth_], id, value, flags, sequence);
     if (recorded) {
-      ++begun_;
+      ++numbered_;
       if (device_ != nullptr) [[unlikely]]
         push_frame(frames_[depth_]);
     }
     return {++depth_, window};
   }
   void push_frame(Frame& frame) noexcept;
+  void tell_outside() noexcept;
+
+  // What marks need to know: kept only where there are any.
+  struct Live {
+    explicit Live(LayerMarks* marks) noexcept : run(marks) {}
+    BackwardRun run;
+    LiveCalls* own = nullptr;
+    // Whose calls were last asked for: mostly the same thread's.
+    std::uint64_t other_key = 0;
+    const LiveCalls* other = nullptr;
+  };
+  void begin_mark(Frame& frame, std::uint32_t id, std::uint64_t value, std::uint8_t flags,
+                  std::uint64_t sequence) noexcept;
+  void begin_node_mark(std::uint64_t value, std::uint8_t flags, std::uint32_t base) noexcept;
+  void end_mark(const Frame& frame, std::uint64_t sequence) noexcept;
+  std::uint32_t run_base() const noexcept {
+    return depth_ != 0 ? frames_[depth_ - 1].run_depth : 0;
+  }
+  bool inside_node() const noexcept;
+  std::uint64_t enclosing_call() const noexcept;
+  LiveCalls* own_calls() noexcept;
+  const LiveCalls* calls_of(std::uint64_t thread_key) noexcept;
   bool grow() noexcept;
   bool push_op(OpEnd end) noexcept;
   bool push_op_frame() noexcept;
@@ -133,8 +170,11 @@ class ThreadState {
   std::shared_ptr<Recording> recording_;
   std::shared_ptr<ThreadBuffer> buffer_;
   DeviceCapture* const device_;
+  LayerMarks* const marks_;
+  std::unique_ptr<Live> live_;
   std::unique_ptr<Frame[]> frames_;
-  std::uint64_t begun_ = 0;  // frames that were recorded, ever
+  std::uint64_t numbered_ = 0;      // records that have a number, ever: see has_number()
+  bool device_knows_base_ = false;  // what runs outside any frame
   std::uint32_t depth_ = 0;
   std::uint32_t capacity_ = 0;
   std::uint32_t op_depth_ = 0;

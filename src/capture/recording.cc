@@ -21,6 +21,19 @@ std::shared_ptr<ThreadBuffer> Recording::add_thread() {
   return buffer;
 }
 
+LiveCalls* Recording::live_calls(std::uint64_t thread_key, bool make) {
+  const std::lock_guard lock(mutex_);
+  const auto known = live_calls_.find(thread_key);
+  if (known != live_calls_.end()) return known->second.get();
+  if (!make || live_calls_.size() >= kMostLiveCalls) return nullptr;
+  return live_calls_.emplace(thread_key, std::make_unique<LiveCalls>()).first->second.get();
+}
+
+std::uint32_t Recording::next_session() noexcept {
+  static std::atomic<std::uint32_t> sessions{0};
+  return sessions.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 void Recording::open_window() noexcept {
   static std::atomic<std::uint32_t> windows{0};
   window_.store(windows.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "capture/device.h"
+#include "capture/layer_marks.h"
+#include "capture/live_calls.h"
 #include "record/chunk_pool.h"
 #include "record/definitions.h"
 #include "record/thread_buffer.h"
@@ -21,13 +24,23 @@ class Recording {
  public:
   // `thread_key` gives the id by which autograd knows the calling thread.
   Recording(std::size_t max_chunks, std::uint64_t (*thread_key)())
-      : pool_(max_chunks), thread_key_(thread_key) {}
+      : pool_(max_chunks), thread_key_(thread_key), session_(next_session()) {}
   Recording(const Recording&) = delete;  // threads hold its address
   Recording& operator=(const Recording&) = delete;
 
   // What a GPU does, if that is recorded, too. Set before the first thread comes.
   void use(std::shared_ptr<DeviceCapture> device) { device_ = std::move(device); }
   DeviceCapture* device() const noexcept { return device_.get(); }
+
+  // Likewise whoever wants to know of layers while they run.
+  void use(std::shared_ptr<LayerMarks> marks) { marks_ = std::move(marks); }
+  LayerMarks* marks() const noexcept { return marks_.get(); }
+  // The calls of the thread that autograd knows by this key, for marks; made with `make`, if there
+  // are not too many threads with calls. Else nullptr. They live as long as this does.
+  LiveCalls* live_calls(std::uint64_t thread_key, bool make);
+
+  // Numbers the sessions of the process.
+  std::uint32_t session() const noexcept { return session_; }
 
   ChunkPool& pool() noexcept { return pool_; }
   Definitions& definitions() noexcept { return definitions_; }
@@ -49,10 +62,16 @@ class Recording {
   std::uint64_t lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr std::size_t kMostLiveCalls = 64;
+  static std::uint32_t next_session() noexcept;
+
   std::shared_ptr<DeviceCapture> device_;
+  std::shared_ptr<LayerMarks> marks_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<LiveCalls>> live_calls_;
   ChunkPool pool_;
   Definitions definitions_;
   std::uint64_t (*const thread_key_)();
+  const std::uint32_t session_;
   std::atomic<std::uint32_t> window_{0};
   std::atomic<std::uint64_t> lost_{0};
   std::mutex mutex_;

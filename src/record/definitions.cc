@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace layertrace {
@@ -15,6 +16,30 @@ LayerId Definitions::add_layer(LayerDef layer) {
 void Definitions::add_parameter(std::uint64_t address, LayerId owner) {
   const std::lock_guard lock(mutex_);
   parameters_.push_back({address, owner});
+  owners_.emplace(address, owner);
+}
+
+LayerId Definitions::try_owner_of(std::uint64_t address) const noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return kNoLayer;
+  const auto owner = owners_.find(address);
+  return owner != owners_.end() ? owner->second : kNoLayer;
+}
+
+std::size_t Definitions::try_ancestors(LayerId layer, std::span<LayerId> ancestors) const noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  std::size_t count = 0;
+  if (!lock.owns_lock()) return count;
+  for (; layer != kNoLayer && count < ancestors.size(); layer = layers_[index(layer)].parent)
+    ancestors[count++] = layer;
+  std::reverse(ancestors.begin(), ancestors.begin() + static_cast<std::ptrdiff_t>(count));
+  return count;
+}
+
+std::string Definitions::path_or_type(LayerId layer) const {
+  const std::lock_guard lock(mutex_);
+  const LayerDef& def = layers_[index(layer)];
+  return def.path.empty() ? def.type : def.path;
 }
 
 void Definitions::copy_new(std::vector<LayerDef>& layers,

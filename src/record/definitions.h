@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,6 +35,13 @@ class Definitions {
   LayerId add_layer(LayerDef layer);
   void add_parameter(std::uint64_t address, LayerId owner);
 
+  // For hooks: which layer owns this parameter, and which layers are around it, the outermost
+  // first. They do not wait: where someone else is at it, or nothing is known, nothing is found.
+  LayerId try_owner_of(std::uint64_t address) const noexcept;
+  std::size_t try_ancestors(LayerId layer, std::span<LayerId> ancestors) const noexcept;
+  // "blocks.0.conv1", or the type where that is empty.
+  std::string path_or_type(LayerId layer) const;
+
   // Appends to both vectors what they lack. They must have been filled by this function alone.
   void copy_new(std::vector<LayerDef>& layers, std::vector<ParameterDef>& parameters) const;
 
@@ -41,6 +49,7 @@ class Definitions {
   mutable std::mutex mutex_;
   std::vector<LayerDef> layers_;
   std::vector<ParameterDef> parameters_;
+  std::unordered_map<std::uint64_t, LayerId> owners_;  // a tied weight is its first owner's
 };
 
 // Names outlive sessions, since threads cache their ids. There is one table per process, and it is

@@ -50,6 +50,12 @@ constexpr bool is_begin(RecordKind kind) noexcept {
          kind == RecordKind::kNodeBegin || kind == RecordKind::kOpBegin;
 }
 
+// Records are numbered for devices, which know by it what ran when they were asked for something.
+// Operators, of which there are many, change nothing in that; gaps are no events of the thread.
+constexpr bool has_number(RecordKind kind) noexcept {
+  return kind != RecordKind::kOpBegin && kind != RecordKind::kOpEnd && kind != RecordKind::kGap;
+}
+
 // Names an autograd node by what autograd itself keeps: its number, and the thread whose counter
 // gave it. 2⁴⁰ nodes and 2²⁴ threads fit; a node beyond them is packed as kUnknownNode and reported
 // as unattributed rather than misplaced.

@@ -15,12 +15,12 @@ Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const Ru
       writer_(TraceWriter::make(dictionary_, out, run)),
       tee_(fold_, *writer_),
       resolver_(dictionary_, tee_, scale, max_intervals, infers),
-      device_resolver_(dictionary_, resolver_, tee_, scale),
+      device_resolver_(dictionary_, resolver_, tee_, scale, recording_->session()),
       intake_(*this),
       drain_(intake_) {}
 
 void Pipeline::use(DeviceCapture& device) {
-  constexpr std::size_t kPlaces = std::size_t{1} << 16;
+  constexpr std::size_t kPlaces = std::size_t{1} << 17;
   device_ = &device;
   run_.device = device.name();
   tee_.use_device(run_.device);
@@ -154,6 +154,18 @@ void Pipeline::Tee::use_device(const std::string& name) {
 void Pipeline::Tee::device(const DeviceSpan& span) {
   first_.device(span);
   second_.device(span);
+}
+void Pipeline::Tee::launch(const LaunchSpan& span) {
+  first_.launch(span);
+  second_.launch(span);
+}
+void Pipeline::Tee::event_pair(const EventSpan& span) {
+  first_.event_pair(span);
+  second_.event_pair(span);
+}
+void Pipeline::Tee::counter(const CounterSpan& sample) {
+  first_.counter(sample);
+  second_.counter(sample);
 }
 void Pipeline::Tee::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
   first_.gap(lane, ns, dropped);

@@ -57,6 +57,9 @@ class Pipeline {
     void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
     void use_device(const std::string& name) override;
     void device(const DeviceSpan& span) override;
+    void launch(const LaunchSpan& span) override;
+    void event_pair(const EventSpan& span) override;
+    void counter(const CounterSpan& sample) override;
 
    private:
     SpanSink& first_;

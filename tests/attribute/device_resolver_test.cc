@@ -39,7 +39,9 @@ class DeviceLog final : public SpanSink {
 
 class Devices : public ::testing::Test {
  protected:
-  // The forward of a is frame 2 of thread 1; its backward runs on thread 2, as frame 1 there.
+  static constexpr std::uint32_t kSession = 7;
+
+  // The forward of a is record 3 of thread 1; its backward runs on thread 2, as record 1 there.
   Devices() {
     ThreadScript& t = script_.thread(1);
     t.on(0).enter(10, "").enter(20, "a").make(1).leave(30).leave(40);
@@ -71,14 +73,14 @@ class Devices : public ::testing::Test {
   }
   void ask(std::uint32_t correlation, std::uint64_t at, std::uint32_t thread,
            std::uint64_t frame = 0) {
-    if (frame != 0) devices_.tag({frame_id(thread, frame), correlation});
+    if (frame != 0) devices_.tag({frame_id(kSession, thread, frame), correlation});
     devices_.launch({at, at + 1, correlation, 100 + thread});
   }
 
   Script script_{{"", "a"}};
   DeviceLog log_{script_.dictionary};
   Resolver resolver_{script_.dictionary, log_, TickScale{}, 1000};
-  DeviceResolver devices_{script_.dictionary, resolver_, log_, TickScale{}};
+  DeviceResolver devices_{script_.dictionary, resolver_, log_, TickScale{}, kSession};
   std::size_t most_places_ = 100;
 
  private:
@@ -89,8 +91,8 @@ using Lines = std::vector<std::string>;
 
 TEST_F(Devices, BelongToTheScopeInWhichTheyWereAskedFor) {
   resolve_host();
-  ask(1, 25, 1, 2);
-  ask(2, 35, 1, 1);
+  ask(1, 25, 1, 3);
+  ask(2, 35, 1, 4);
   ask(3, 75, 2, 1);
   for (const std::uint32_t i : {1, 2, 3}) devices_.activity(kernel(i));
   devices_.settle(1000);
@@ -102,7 +104,7 @@ TEST_F(Devices, BelongToTheScopeInWhichTheyWereAskedFor) {
 TEST_F(Devices, OutsideAnyModuleBelongToThePhaseOfTheirTime) {
   resolve_host();
   ask(1, 50, 1);     // between forward and backward: the loss
-  ask(2, 95, 1, 4);  // the optimizer's step is a region of its own
+  ask(2, 95, 1, 8);  // the optimizer's step is a region of its own
   ask(3, 150, 1);
   ask(4, 50, 7);  // a thread of which nothing is known
   for (const std::uint32_t i : {1, 2, 3, 4}) devices_.activity(kernel(i));
@@ -120,7 +122,7 @@ TEST_F(Devices, WaitForTheirCallAndForTheHost) {
   devices_.activity(kernel(1));
   devices_.settle(15);
   EXPECT_TRUE(log_.lines.empty());  // who asked for it?
-  ask(1, 25, 1, 2);
+  ask(1, 25, 1, 3);
   devices_.settle(15);
   EXPECT_TRUE(log_.lines.empty());  // the host's records are not that far
   resolve_host(26);
@@ -141,7 +143,7 @@ TEST_F(Devices, WithoutACallAreSaidToBe) {
 TEST_F(Devices, OfAScopeThatIsForgottenAreSaidToBe) {
   most_places_ = 1;
   resolve_host();
-  ask(1, 25, 1, 2);
+  ask(1, 25, 1, 3);
   devices_.activity(kernel(1));
   devices_.settle(1000);
   EXPECT_EQ(log_.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kOldScope)) +

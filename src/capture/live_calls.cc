@@ -1,0 +1,90 @@
+#include "capture/live_calls.h"
+
+#include <algorithm>
+
+namespace layertrace {
+
+using std::memory_order_acquire;
+using std::memory_order_relaxed;
+using std::memory_order_release;
+
+std::uint64_t LiveCalls::open(std::uint64_t sequence, LayerId layer,
+                              std::uint64_t parent) noexcept {
+  const std::uint64_t number = newest_.load(memory_order_relaxed) + 1;
+  // Before its fields: who reads them half old, half new then also sees that the old one is gone.
+  newest_.store(number, memory_order_relaxed);
+  std::atomic_thread_fence(memory_order_release);
+  Call& call = at(number);
+  call.begin.store(sequence, memory_order_relaxed);
+  call.end.store(kOpen, memory_order_relaxed);
+  call.parent.store(parent, memory_order_relaxed);
+  call.layer.store(layer, memory_order_relaxed);
+  return number;
+}
+
+void LiveCalls::close(std::uint64_t call, std::uint64_t sequence) noexcept {
+  at(call).end.store(sequence, memory_order_relaxed);
+}
+
+void LiveCalls::add_node(std::uint64_t begin, std::uint64_t end, LayerId owner) noexcept {
+  const std::uint64_t number = node_count_.load(memory_order_relaxed);
+  NodeInterval& node = nodes_[number % kNodes];
+  node.end.store(0, memory_order_relaxed);  // holds nothing while it changes
+  std::atomic_thread_fence(memory_order_release);
+  node.begin.store(begin, memory_order_relaxed);
+  node.owner.store(owner, memory_order_relaxed);
+  node.end.store(end, memory_order_release);
+  node_count_.store(number + 1, memory_order_release);
+}
+
+bool LiveCalls::find(std::uint64_t sequence, LayerChain& chain) const noexcept {
+  chain.count = 0;
+  const std::uint64_t newest = newest_.load(memory_order_acquire);
+  const std::uint64_t oldest = newest > kCalls ? newest - kCalls + 1 : 1;
+  std::uint64_t call = innermost(sequence, oldest, newest);
+  while (call != 0 && call >= oldest) {
+    chain.add({at(call).layer.load(memory_order_relaxed), call});
+    call = at(call).parent.load(memory_order_relaxed);
+  }
+  std::atomic_thread_fence(memory_order_acquire);
+  const bool overwritten = newest_.load(memory_order_relaxed) >= oldest + kCalls &&
+                           newest_.load(memory_order_relaxed) != newest;
+  if (chain.count == 0 || overwritten) return find_among_nodes(sequence, chain);
+  std::reverse(chain.calls.begin(), chain.calls.begin() + static_cast<std::ptrdiff_t>(chain.count));
+  return true;
+}
+
+// Calls come in order of their begin, so this is a binary search and a walk to the parents.
+std::uint64_t LiveCalls::innermost(std::uint64_t sequence, std::uint64_t oldest,
+                                   std::uint64_t newest) const noexcept {
+  std::uint64_t low = oldest;
+  std::uint64_t high = newest + 1;
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (at(middle).begin.load(memory_order_relaxed) <= sequence) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  std::uint64_t call = low - 1;
+  while (call >= oldest && call != 0 && at(call).end.load(memory_order_relaxed) <= sequence)
+    call = at(call).parent.load(memory_order_relaxed);
+  return call >= oldest ? call : 0;
+}
+
+bool LiveCalls::find_among_nodes(std::uint64_t sequence, LayerChain& chain) const noexcept {
+  chain.count = 0;
+  const std::uint64_t count = node_count_.load(memory_order_acquire);
+  for (std::uint64_t i = count; i != 0 && count - i < kNodes; --i) {
+    const NodeInterval& node = nodes_[(i - 1) % kNodes];
+    if (node.begin.load(memory_order_relaxed) > sequence ||
+        node.end.load(memory_order_acquire) <= sequence)
+      continue;
+    chain.add({node.owner.load(memory_order_relaxed), 0});
+    return chain.calls[0].layer != kNoLayer;
+  }
+  return false;
+}
+
+}  // namespace layertrace
