@@ -85,7 +85,10 @@ Result<CuptiLibrary> load_library() {
                         bind(library, "cuptiActivityPopExternalCorrelationId", cupti.pop_id) &&
                         bind(library, "cuptiSubscribe", cupti.subscribe) &&
                         bind(library, "cuptiUnsubscribe", cupti.unsubscribe) &&
-                        bind(library, "cuptiGetTimestamp", cupti.get_timestamp);
+                        bind(library, "cuptiGetTimestamp", cupti.get_timestamp) &&
+                        bind(library, "cuptiEnableCallback", cupti.enable_callback) &&
+                        bind(library, "cuptiGetCallbackName", cupti.callback_name) &&
+                        bind(library, "cuptiGetGraphNodeId", cupti.graph_node_id);
   bind(library, "cuptiActivityRegisterTimestampCallback", cupti.register_timestamp_callback);
   Dl_info info{};
   if (cupti.get_version != nullptr &&

@@ -27,6 +27,9 @@ struct CuptiLibrary {
   decltype(&cuptiSubscribe) subscribe = nullptr;
   decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
   decltype(&cuptiGetTimestamp) get_timestamp = nullptr;
+  decltype(&cuptiEnableCallback) enable_callback = nullptr;
+  decltype(&cuptiGetCallbackName) callback_name = nullptr;
+  decltype(&cuptiGetGraphNodeId) graph_node_id = nullptr;
   // Not in every version.
   decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp_callback = nullptr;
 
