@@ -57,7 +57,17 @@ constexpr DriverTrouble kDriverTroubles[] = {
      "Take its folder out of LD_LIBRARY_PATH, and update the driver"},
 };
 
+constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
+
+// It is there, or something else of it is, and does not do what it should.
+bool driver_is_sick(const Findings& found) {
+  if (!found.driver_answers) return true;
+  if (!found.driver.found) return found.kernel_module;
+  return found.driver.result != 0 && found.driver.result != kNoDevice;
+}
+
 Check check_device(const Findings& found) {
+  if (!has_device(found) && driver_is_sick(found)) return note("not known: see `driver`");
   if (!has_device(found)) return note("no GPU is there: what the host does is recorded");
   std::string list;
   const auto& devices = found.driver.devices;
@@ -76,7 +86,6 @@ Check check_device(const Findings& found) {
 }
 
 Check failing_driver(const Findings& found) {
-  constexpr int kNoDevice = 100;
   const int result = found.driver.result;
   const bool no_device = result == kNoDevice || result == 0;
   if (no_device && found.visible_devices) {
