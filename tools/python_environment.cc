@@ -35,21 +35,21 @@ def tell():
 answer["torch_folder"] = folder("torch")
 answer["package_folder"] = folder("layertrace")
 tell()
-def attempt(package):
+def attempt(name, package):
     try:
-        return importlib.import_module(package)
+        module = importlib.import_module(package)
+        answer[name + "_version"] = str(module.__version__)
+        return module
     except BaseException as error:
         text = " ".join(str(error).split())
-        answer[package.replace("layertrace", "package") + "_error"] = f"{type(error).__name__}: {text}"
-torch = attempt("torch") if answer["torch_folder"] else None
+        answer[name + "_error"] = f"{type(error).__name__}: {text}"
+torch = attempt("torch", "torch") if answer["torch_folder"] else None
 if torch:
-    answer["torch_version"] = str(torch.__version__)
     answer["torch_cuda"] = torch.version.cuda or ""
     answer["torch_devices"] = torch.cuda.device_count()
     tell()
-layertrace = attempt("layertrace") if torch and answer["package_folder"] else None
-if layertrace:
-    answer["package_version"] = layertrace.__version__
+if torch and answer["package_folder"]:
+    attempt("package", "layertrace")
 tell()
 )";
 
