@@ -22,7 +22,7 @@ def doctor(
     """The exit code, and the checks by name."""
     words: list[str | Path] = [] if simulate is None else [BIN, "simgpu", *simulate, "--"]
     words += [BIN, "doctor", "--format", "json", *(options or ("--python", sys.executable))]
-    result = support.run(*words, **{"PYTHONPATH": PACKAGE, **variables})
+    result = support.run(*words, cwd=None, input="", **{"PYTHONPATH": PACKAGE, **variables})
     assert result.stderr == ""
     checks = json.loads(result.stdout)
     assert all(list(check) == ["check", "status", "detail", "remedy"] for check in checks)
@@ -94,7 +94,7 @@ def test_without_a_gpu_the_host_can_be_recorded() -> None:
     assert "libcupti.so" in checks["cupti"]["detail"]
 
 
-def test_a_python_that_hides_its_package_is_told(tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_imported_is_told(tmp_path: Path) -> None:
     (tmp_path / "layertrace").mkdir()
     (tmp_path / "layertrace" / "__init__.py").write_text("raise ImportError('made for another')")
     code, checks = doctor(PYTHONPATH=str(tmp_path))
