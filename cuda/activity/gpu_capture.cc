@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "activity/cuda_environment.h"
 #include "activity/cuda_runtime.h"
 #include "activity/cupti_activity.h"
 #include "activity/event_timer.h"
@@ -194,6 +195,16 @@ Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
   std::shared_ptr<LayerMarks> ranges;
   if (request.nvtx) ranges = cuda::NvtxRanges::make(*request.definitions);
   const cuda::CudaRuntime* runtime = cuda::CudaRuntime::load();
+  if (const auto other = cuda::other_profiler()) {
+    const Error error{"cannot record what the GPU does",
+                      other->name + " is attached to this process (" + other->sign + ")",
+                      "It is shown layers as NVTX ranges. To record with layertrace, run the program "
+                      "without it"};
+    if (request.require_gpu) return error;
+    parts.notes.push_back(error.message());
+    parts.marks = std::move(ranges);
+    return parts;
+  }
 
   std::unique_ptr<cuda::CuptiActivity> cupti;
   Timing timing = request.timing;
