@@ -20,7 +20,7 @@ class DeviceEvents {
   bool on_track(std::uint64_t uuid);
   // A packet of a device's sequence; either of its parts may be missing. Returns whether it tells
   // of something at that time.
-  bool on_packet(std::uint64_t sequence_id, std::uint64_t ns, protozero::ConstBytes interned,
+  bool on_packet(std::uint32_t sequence_id, std::uint64_t ns, protozero::ConstBytes interned,
                  protozero::ConstBytes event);
 
  private:

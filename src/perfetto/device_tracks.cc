@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <charconv>
 #include <string>
+#include <string_view>
 
 #include "perfetto/format.h"
 #include "perfetto/slice_strings.h"
@@ -23,10 +24,11 @@ class Annotations {
   void annotate_string(std::uint8_t name, std::uint32_t string_iid) {
     add(name)->set_string_value_iid(string_iid);
   }
-  void annotate_text(std::uint8_t name, const std::string& value) {
-    add(name)->set_string_value(value);
+  void annotate_text(std::uint8_t name, std::string_view value) {
+    add(name)->set_string_value(value.data(), value.size());
   }
   void annotate_uint(std::uint8_t name, std::uint64_t value) { add(name)->set_uint_value(value); }
+  void annotate_double(std::uint8_t name, double value) { add(name)->set_double_value(value); }
 
  private:
   perfetto::protos::pbzero::DebugAnnotation* add(std::uint8_t name) {
@@ -38,87 +40,78 @@ class Annotations {
   TrackEvent& event_;
 };
 
-std::string extent(const std::array<std::uint32_t, 3>& size) {
-  return std::to_string(size[0]) + "x" + std::to_string(size[1]) + "x" + std::to_string(size[2]);
-}
+// "128x1x1".
+class Extent {
+ public:
+  explicit Extent(const std::array<std::uint32_t, 3>& size) {
+    for (std::size_t i = 0; i < size.size(); ++i) {
+      if (i != 0) *end_++ = 'x';
+      end_ = std::to_chars(end_, text_.data() + text_.size(), size[i]).ptr;
+    }
+  }
+  std::string_view text() const { return {text_.data(), end_}; }
 
-void describe(Annotations& event, const DeviceSpan& span) {
-  const DeviceActivity& what = span.what;
+ private:
+  std::array<char, 32> text_;  // three numbers of ten digits
+  char* end_ = text_.data();
+};
+
+void describe_what(Annotations& event, const DeviceActivity& what) {
+  const auto number = [&event](annotation::Id name, std::uint64_t value) {
+    if (value != 0) event.annotate_uint(name, value);
+  };
   if (what.kind == DeviceKind::kKernel) {
-    event.annotate_text(annotation::kGrid, extent(what.grid));
-    event.annotate_text(annotation::kBlock, extent(what.block));
+    event.annotate_text(annotation::kGrid, Extent(what.grid).text());
+    event.annotate_text(annotation::kBlock, Extent(what.block).text());
     event.annotate_uint(annotation::kRegisters, what.registers);
-    if (what.shared_bytes != 0) event.annotate_uint(annotation::kSharedBytes, what.shared_bytes);
+    number(annotation::kSharedBytes, what.shared_bytes);
+    if (what.occupancy != 0)
+      event.annotate_double(annotation::kOccupancy, format::to_percent(what.occupancy));
   } else {
-    event.annotate_text(annotation::kKind, what.kind == DeviceKind::kCopy ? "copy" : "set");
+    event.annotate_text(annotation::kKind, format::kind_name(what.kind));
     event.annotate_uint(annotation::kBytes, what.bytes);
   }
   event.annotate_uint(annotation::kCorrelation, what.correlation);
-  if (span.launch_ns != 0) event.annotate_uint(annotation::kLaunch, span.launch_ns);
-  if (what.graph_node != 0) event.annotate_uint(annotation::kGraphNode, what.graph_node);
+  number(annotation::kContext, what.context);
+  number(annotation::kGraphNode, what.graph_node);
 }
 
 }  // namespace
 
-DeviceTracks::StreamTrack& DeviceTracks::stream_track(const DeviceSpan& span) {
-  std::uint32_t siblings = 0;
-  for (StreamTrack& track : stream_tracks_) {
-    if (track.device != span.what.device || track.stream != span.what.stream) continue;
-    if (span.start_ns >= track.busy_until_ns) return track;
-    ++siblings;
+std::uint64_t DeviceTracks::group(std::uint32_t device) {
+  const std::uint64_t group = format::device_group(device);
+  if (groups_described_.size() <= device) groups_described_.resize(device + 1);
+  if (!groups_described_[device]) {
+    groups_described_[device] = true;
+    packets_.describe_track(group, format::kProcessTrack, "GPU " + std::to_string(device));
   }
-  const auto number = static_cast<std::uint32_t>(stream_tracks_.size());
-  StreamTrack& track = stream_tracks_.emplace_back();
-  track.device = span.what.device;
-  track.stream = span.what.stream;
-  track.busy_until_ns = 0;
-  track.sequence.id = format::kFirstDeviceSequence + number;
-  track.sequence.track = format::device_track(track.device, track.stream, siblings);
-  start(track, siblings);
-  return track;
-}
-
-void DeviceTracks::start(StreamTrack& track, std::uint32_t sibling) {
-  const std::uint64_t group = format::kDeviceGroups + track.device;
-  if (devices_described_.size() <= track.device) devices_described_.resize(track.device + 1);
-  if (!devices_described_[track.device]) {
-    devices_described_[track.device] = true;
-    packets_.describe_track(group, format::kProcessTrack, "GPU " + std::to_string(track.device));
-  }
-  std::string name = "stream " + std::to_string(track.stream);
-  if (sibling != 0) name += ", overlapping";
-  packets_.describe_track(track.sequence.track, group, name);
-  track.sequence.started = true;
-  auto* packet = packets_.add(track.sequence.id);
-  packet->set_sequence_flags(PacketBlock::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
-  auto* defaults = packet->set_trace_packet_defaults();
-  defaults->set_timestamp_clock_id(format::kBoottimeClock);
-  defaults->set_track_event_defaults()->set_track_uuid(track.sequence.track);
-  tell_annotation_names(*packet, std::size(kAnnotationNames));
+  return group;
 }
 
 void DeviceTracks::device(const DeviceSpan& span) {
-  StreamTrack& track = stream_track(span);
-  track.busy_until_ns = std::max(track.busy_until_ns, span.end_ns);
-  SliceStrings strings(packets_, dictionary_, track.sequence);
-  const std::uint32_t name = strings.name(span.what.name);
+  const DeviceActivity& what = span.what;
+  const std::uint64_t first = format::stream_track(what.device, what.stream, 0);
+  Sequence& sequence =
+      activities_.track(first, span.start_ns, span.end_ns, [&](std::uint32_t sibling) {
+        const std::uint64_t uuid = format::stream_track(what.device, what.stream, sibling);
+        const std::string name = "stream " + std::to_string(what.stream);
+        packets_.describe_track(uuid, group(what.device),
+                                sibling == 0 ? name : name + ", overlapping");
+        return uuid;
+      });
+  SliceStrings strings(packets_, dictionary_, sequence);
+  const std::uint32_t name = strings.name(what.name);
   const std::uint32_t category = strings.category(span.phase);
-  const Owner owner = strings.owner(span.layer, span.layer == kNoLayer ? span.cause : Cause::kNone);
+  const Owner owner = strings.owner(span.layer, span.cause);
 
-  auto* begin = packets_.add(track.sequence.id);
-  begin->set_timestamp(span.start_ns);
-  auto* event = begin->set_track_event();
-  event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
-  event->add_category_iids(category);
-  event->set_name_iid(name);
+  TrackEvent* event = activities_.begin(sequence, span.start_ns, category, name);
   if (span.call != 0) event->add_flow_ids(span.call);
   Annotations annotations(*event);
   owner.annotate(annotations);
-  describe(annotations, span);
-
-  auto* end = packets_.add(track.sequence.id);
-  end->set_timestamp(span.end_ns);
-  end->set_track_event()->set_type(TrackEvent::TYPE_SLICE_END);
+  describe_what(annotations, what);
+  if (span.launch_ns != 0) annotations.annotate_uint(annotation::kLaunch, span.launch_ns);
+  if (span.launch_tid != 0) annotations.annotate_uint(annotation::kLaunchThread, span.launch_tid);
+  activities_.end(sequence, span.end_ns);
 }
 
 }  // namespace layertrace

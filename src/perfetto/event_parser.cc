@@ -42,6 +42,7 @@ struct SliceAnnotation {
   annotation::Id id = annotation::kUnknown;
   std::string_view text;
   std::uint64_t number = 0;
+  double real = 0;
   InternedString string;
 };
 
@@ -67,6 +68,9 @@ SliceAnnotation parse_annotation(SequenceState& sequence, ConstBytes bytes) {
       case pb::DebugAnnotation::kUintValueFieldNumber:
       case pb::DebugAnnotation::kBoolValueFieldNumber:
         result.number = field.as_uint64();
+        break;
+      case pb::DebugAnnotation::kDoubleValueFieldNumber:
+        result.real = field.as_double();
         break;
       default:
         break;
@@ -111,7 +115,7 @@ void take_annotation(const SliceAnnotation& annotation, Event& event) {
       event.step = annotation.number;
       break;
     case annotation::kKind:
-      event.what.kind = annotation.text == "copy" ? DeviceKind::kCopy : DeviceKind::kSet;
+      event.kind = annotation.text;
       break;
     case annotation::kGrid:
       event.what.grid = parse_extent(annotation.text);
@@ -134,8 +138,17 @@ void take_annotation(const SliceAnnotation& annotation, Event& event) {
     case annotation::kLaunch:
       event.launch_ns = annotation.number;
       break;
+    case annotation::kLaunchThread:
+      event.launch_tid = static_cast<std::uint32_t>(annotation.number);
+      break;
     case annotation::kGraphNode:
       event.what.graph_node = annotation.number;
+      break;
+    case annotation::kOccupancy:
+      event.what.occupancy = format::from_percent(annotation.real);
+      break;
+    case annotation::kContext:
+      event.what.context = static_cast<std::uint32_t>(annotation.number);
       break;
   }
 }
@@ -213,16 +226,18 @@ Event EventParser::parse(SequenceState& sequence, ConstBytes bytes) const {
   return event;
 }
 
-std::optional<NameId> EventParser::name(SequenceState& sequence, std::uint64_t iid) {
-  InternedName* name = sequence.names.find(iid);
-  if (name == nullptr) return std::nullopt;
-  if (name->id == kNoName) {
-    const auto [found, fresh] = names_.try_emplace(
-        name->text, NameId{static_cast<std::uint32_t>(dictionary_.names.size())});
-    if (fresh) dictionary_.names.emplace_back(name->text);
-    name->id = found->second;
-  }
-  return name->id;
+NameId EventParser::name(std::string_view text) {
+  const auto [found, fresh] =
+      names_.try_emplace(text, NameId{static_cast<std::uint32_t>(dictionary_.names.size())});
+  if (fresh) dictionary_.names.emplace_back(text);
+  return found->second;
+}
+
+NameId EventParser::name(SequenceState& sequence, std::uint64_t iid) {
+  InternedName* known = sequence.names.find(iid);
+  if (known == nullptr) return kNoName;
+  if (known->id == kNoName) known->id = name(known->text);
+  return known->id;
 }
 
 }  // namespace layertrace

@@ -74,8 +74,10 @@ struct Event {
   bool region = false;
   bool partial = false;
   EndedBy ended_by = EndedBy::kExit;
-  // Of what a device did.
+  // Of what a device did, and who asked for it.
+  std::string_view kind;
   std::uint64_t launch_ns = 0;
+  std::uint32_t launch_tid = 0;
   DeviceActivity what;
 
   Phase phase() const {
@@ -93,8 +95,9 @@ class EventParser {
 
   void on_interned_data(SequenceState& sequence, protozero::ConstBytes bytes);
   Event parse(SequenceState& sequence, protozero::ConstBytes bytes) const;
-  // Nothing where the sequence has told of no such name.
-  std::optional<NameId> name(SequenceState& sequence, std::uint64_t iid);
+  // kNoName where there is no such id: damaged, or without a name.
+  NameId name(SequenceState& sequence, std::uint64_t iid);
+  NameId name(std::string_view text);
 
  private:
   Dictionary& dictionary_;

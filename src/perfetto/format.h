@@ -2,11 +2,14 @@
 // docs/trace-format.md says the same for people.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include <layertrace/profile.h>
 #include <layertrace/trace.h>
+
+#include "record/device_record.h"
 
 namespace layertrace::format {
 
@@ -23,9 +26,17 @@ constexpr std::uint32_t activity_sequence(std::uint32_t lane) {
   return kFirstLaneSequence + 2 * lane + 1;
 }
 
-// Then one for each track of what a device did, in the order of their descriptors. Their packets
-// have times of the trace's clock, since they come in no order.
-inline constexpr std::uint32_t kFirstDeviceSequence = 1U << 24;
+// Then one for each track whose packets come in no order, by kind, in the order of their
+// descriptors. They have times of the trace's clock.
+enum class TrackKind : std::uint8_t { kActivities = 1, kGroup, kCalls, kLayers, kCounters };
+inline constexpr std::uint32_t kFirstLooseSequence = 1U << 24;
+constexpr std::uint32_t loose_sequence(TrackKind kind, std::uint32_t number) {
+  return static_cast<std::uint32_t>(kind) << 24 | number;
+}
+constexpr TrackKind kind_of_sequence(std::uint32_t sequence) {
+  return static_cast<TrackKind>(sequence >> 24);
+}
+constexpr std::uint32_t number_of_sequence(std::uint32_t sequence) { return sequence & 0xffffffU; }
 
 // Track ids. Those of a lane follow its sequences'.
 inline constexpr std::uint64_t kProcessTrack = 1;
@@ -34,16 +45,23 @@ inline constexpr std::uint64_t kLayerTrack = 3;
 inline constexpr std::uint64_t kRunTrack = 4;
 inline constexpr std::uint64_t kFirstLaneTrack = 16;
 
-// A device's group of tracks, and in it one for each stream; where activities of a stream overlap,
-// more of them, numbered as siblings.
-inline constexpr std::uint64_t kDeviceGroups = std::uint64_t{1} << 57;
-inline constexpr std::uint64_t kDeviceTracks = std::uint64_t{1} << 56;
-constexpr std::uint64_t device_track(std::uint32_t device, std::uint32_t stream,
-                                     std::uint32_t sibling) {
-  return kDeviceTracks | std::uint64_t{device & 0xffU} << 40 | std::uint64_t{stream} << 8 |
-         (sibling & 0xffU);
+// Those of such tracks begin with their kind. In a device's group there is one for each stream;
+// where slices of a track would overlap there are more of it, numbered as siblings.
+inline constexpr std::size_t kMostSiblings = 256;
+constexpr std::uint64_t track_id(TrackKind kind, std::uint64_t rest) {
+  return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | rest;
 }
-constexpr bool is_device_track(std::uint64_t track) { return track >> 56 == 1; }
+constexpr TrackKind kind_of_track(std::uint64_t track) {
+  return static_cast<TrackKind>(track >> 56);
+}
+constexpr std::uint64_t device_group(std::uint32_t device) {
+  return track_id(TrackKind::kGroup, device);
+}
+constexpr std::uint64_t stream_track(std::uint32_t device, std::uint32_t stream,
+                                     std::uint32_t sibling) {
+  return track_id(TrackKind::kActivities, std::uint64_t{device & 0xffU} << 40 |
+                                              std::uint64_t{stream} << 8 | (sibling & 0xffU));
+}
 constexpr std::uint32_t device_of_track(std::uint64_t track) {
   return static_cast<std::uint32_t>(track >> 40) & 0xffU;
 }
@@ -78,7 +96,23 @@ inline constexpr std::string_view kSharedBytes = "shared_bytes";
 inline constexpr std::string_view kBytes = "bytes";
 inline constexpr std::string_view kCorrelation = "correlation";
 inline constexpr std::string_view kLaunch = "launch_ns";  // on the trace's clock
+inline constexpr std::string_view kLaunchThread = "launch_tid";
 inline constexpr std::string_view kGraphNode = "graph_node";
+inline constexpr std::string_view kOccupancy = "occupancy";  // in percent
+inline constexpr std::string_view kContext = "context";
+
+// A share in percent, and back without loss: a double has digits to spare.
+constexpr double to_percent(float share) { return 100.0 * static_cast<double>(share); }
+constexpr float from_percent(double percent) { return static_cast<float>(percent / 100.0); }
+
+constexpr std::string_view kind_name(DeviceKind kind) {
+  return kind == DeviceKind::kCopy ? "copy" : kind == DeviceKind::kSet ? "set" : "kernel";
+}
+constexpr DeviceKind device_kind(std::string_view name) {
+  return name == "copy"  ? DeviceKind::kCopy
+         : name == "set" ? DeviceKind::kSet
+                         : DeviceKind::kKernel;
+}
 
 // Categories: a phase's name, or kStep. This is the latter's number after the phases'.
 inline constexpr std::uint8_t kStepCategory = kPhaseCount;

@@ -53,7 +53,10 @@ enum Id : std::uint8_t {
   kBytes,
   kCorrelation,
   kLaunch,
-  kGraphNode
+  kLaunchThread,
+  kGraphNode,
+  kOccupancy,
+  kContext
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
@@ -61,7 +64,8 @@ inline constexpr std::string_view kAnnotationNames[] = {
     format::kUnattributed, format::kEndedBy,     format::kWindow,      format::kPartial,
     format::kDropped,      format::kInferred,    format::kStep,        format::kKind,
     format::kGrid,         format::kBlock,       format::kRegisters,   format::kSharedBytes,
-    format::kBytes,        format::kCorrelation, format::kLaunch,      format::kGraphNode,
+    format::kBytes,        format::kCorrelation, format::kLaunch,      format::kLaunchThread,
+    format::kGraphNode,    format::kOccupancy,   format::kContext,
 };
 // Those that slices on a host's thread may have; a device's may have all.
 inline constexpr std::size_t kHostAnnotations = annotation::kStep;

@@ -142,8 +142,8 @@ void Reader::on_packet(ConstBytes bytes) {
     if (event.data != nullptr) on_definition(timestamp, event);
     return;
   }
-  if (sequence_id >= format::kFirstDeviceSequence) {
-    if (devices_.on_packet(sequence_id, timestamp, interned, event))
+  if (sequence_id >= format::kFirstLooseSequence) {
+    if (devices_.on_packet(static_cast<std::uint32_t>(sequence_id), timestamp, interned, event))
       summary_.end_ns = std::max(summary_.end_ns, timestamp);
     return;
   }
@@ -253,7 +253,7 @@ void Reader::begin(Lane lane, Track track, SequenceState& sequence, std::uint64_
     span.kind = span.phase == Phase::kBackward ? SpanKind::kBackward : SpanKind::kScope;
   }
   const bool named = span.kind != SpanKind::kScope && span.kind != SpanKind::kBackward;
-  if (named) span.name = parser_.name(sequence, event.name_iid).value_or(kNoName);
+  if (named) span.name = parser_.name(sequence, event.name_iid);
   sink_.begin(lane, span);
 }
 
