@@ -105,6 +105,7 @@ void DeviceTracks::device(const DeviceSpan& span) {
   const Owner owner = strings.owner(span.layer, span.cause);
 
   TrackEvent* event = activities_.begin(sequence, span.start_ns, category, name);
+  if (span.launch_ns != 0) event->add_flow_ids(format::kCorrelationFlows | what.correlation);
   if (span.call != 0) event->add_flow_ids(span.call);
   Annotations annotations(*event);
   owner.annotate(annotations);
@@ -112,6 +113,62 @@ void DeviceTracks::device(const DeviceSpan& span) {
   if (span.launch_ns != 0) annotations.annotate_uint(annotation::kLaunch, span.launch_ns);
   if (span.launch_tid != 0) annotations.annotate_uint(annotation::kLaunchThread, span.launch_tid);
   activities_.end(sequence, span.end_ns);
+}
+
+// Below its thread, if that has a track.
+void DeviceTracks::describe_calls(std::uint64_t track, std::uint32_t tid) {
+  const auto thread = thread_tracks_.find(tid);
+  if (thread != thread_tracks_.end()) {
+    packets_.describe_track(track, thread->second, "CUDA calls");
+  } else {
+    packets_.describe_track(track, format::kProcessTrack,
+                            "CUDA calls of thread " + std::to_string(tid));
+  }
+}
+
+void DeviceTracks::launch(const LaunchSpan& span) {
+  Sequence& sequence = calls_.track(format::call_track(span.tid, 0), span.start_ns, span.end_ns,
+                                    [&](std::uint32_t sibling) {
+                                      const auto uuid = format::call_track(span.tid, sibling);
+                                      describe_calls(uuid, span.tid);
+                                      return uuid;
+                                    });
+  SliceStrings strings(packets_, dictionary_, sequence);
+  const std::uint32_t name = span.name != kNoName ? strings.name(span.name) : 0;
+  const std::uint32_t category = strings.category(span.phase);
+  const Owner owner = strings.owner(span.layer, Cause::kNone);
+
+  TrackEvent* event = calls_.begin(sequence, span.start_ns, category, name);
+  event->add_flow_ids(format::kCorrelationFlows | span.correlation);
+  Annotations annotations(*event);
+  owner.annotate(annotations);
+  annotations.annotate_uint(annotation::kCorrelation, span.correlation);
+  annotations.annotate_text(annotation::kKind, format::kind_name(span.kind));
+  calls_.end(sequence, span.end_ns);
+}
+
+void DeviceTracks::event_pair(const EventSpan& span) {
+  const auto track = [&span](std::uint32_t sibling) {
+    return format::layer_track(span.device, span.stream, span.depth, sibling);
+  };
+  Sequence& sequence =
+      layers_.track(track(0), span.start_ns, span.end_ns, [&](std::uint32_t sibling) {
+        std::string name = "stream " + std::to_string(span.stream) + " layers";
+        if (span.depth != 0) name += ", depth " + std::to_string(span.depth);
+        if (sibling != 0) name += ", overlapping";
+        packets_.describe_track(track(sibling), group(span.device), name);
+        return track(sibling);
+      });
+  SliceStrings strings(packets_, dictionary_, sequence);
+  const std::uint32_t name = span.layer != kNoLayer ? strings.name(span.layer) : 0;
+  const std::uint32_t category = strings.category(span.phase);
+  const Owner owner = strings.owner(span.layer, Cause::kNone);
+
+  Annotations annotations(*layers_.begin(sequence, span.start_ns, category, name));
+  owner.annotate(annotations);
+  annotations.annotate_uint(annotation::kHost, span.host_ns);
+  annotations.annotate_uint(annotation::kDepth, span.depth);
+  layers_.end(sequence, span.end_ns);
 }
 
 }  // namespace layertrace

@@ -1,7 +1,10 @@
-// What devices did, as slices: a group of tracks for each device, and in it one for each stream.
+// What devices did, as slices: a group of tracks for each device, and in it those of its streams.
+// Below the threads, the calls that asked for it.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "attribute/span.h"
@@ -15,17 +18,28 @@ class DeviceTracks {
   DeviceTracks(PacketBlock& packets, const Dictionary& dictionary)
       : packets_(packets),
         dictionary_(dictionary),
-        activities_(packets, format::TrackKind::kActivities) {}
+        activities_(packets, format::TrackKind::kActivities),
+        calls_(packets, format::TrackKind::kCalls),
+        layers_(packets, format::TrackKind::kLayers) {}
+
+  // The system's number of the thread that has this track.
+  void know_thread(std::uint64_t tid, std::uint64_t track) { thread_tracks_[tid] = track; }
 
   void device(const DeviceSpan& span);
+  void launch(const LaunchSpan& span);
+  void event_pair(const EventSpan& span);
 
  private:
   // The device's group, described at its first use.
   std::uint64_t group(std::uint32_t device);
+  void describe_calls(std::uint64_t track, std::uint32_t tid);
 
   PacketBlock& packets_;
   const Dictionary& dictionary_;
   LooseTracks activities_;
+  LooseTracks calls_;
+  LooseTracks layers_;
+  std::unordered_map<std::uint64_t, std::uint64_t> thread_tracks_;
   std::vector<bool> groups_described_;
 };
 

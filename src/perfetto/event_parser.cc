@@ -150,6 +150,12 @@ void take_annotation(const SliceAnnotation& annotation, Event& event) {
     case annotation::kContext:
       event.what.context = static_cast<std::uint32_t>(annotation.number);
       break;
+    case annotation::kHost:
+      event.host_ns = annotation.number;
+      break;
+    case annotation::kDepth:
+      event.depth = static_cast<std::uint32_t>(annotation.number);
+      break;
   }
 }
 
@@ -210,7 +216,7 @@ Event EventParser::parse(SequenceState& sequence, ConstBytes bytes) const {
         event.name_iid = field.as_uint64();
         break;
       case pb::TrackEvent::kFlowIdsFieldNumber:
-        event.flow = field.as_uint64();
+        if ((field.as_uint64() & format::kCorrelationFlows) == 0) event.call = field.as_uint64();
         break;
       case pb::TrackEvent::kCategoryIidsFieldNumber:
         if (const std::uint8_t* category = sequence.categories.find(field.as_uint64()))

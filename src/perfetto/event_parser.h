@@ -62,7 +62,7 @@ struct Event {
   std::uint64_t type = 0;
   std::uint64_t track = 0;
   std::uint64_t name_iid = 0;
-  std::uint64_t flow = 0;
+  std::uint64_t call = 0;
   std::uint8_t category = kNoCategory;
   LayerId layer = kNoLayer;
   Cause cause = Cause::kNone;
@@ -79,6 +79,9 @@ struct Event {
   std::uint64_t launch_ns = 0;
   std::uint32_t launch_tid = 0;
   DeviceActivity what;
+  // Of the time that a layer took on a stream.
+  std::uint64_t host_ns = 0;
+  std::uint32_t depth = 0;
 
   Phase phase() const {
     return category < kPhaseCount ? static_cast<Phase>(category) : Phase::kOther;

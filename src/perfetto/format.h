@@ -62,6 +62,19 @@ constexpr std::uint64_t stream_track(std::uint32_t device, std::uint32_t stream,
   return track_id(TrackKind::kActivities, std::uint64_t{device & 0xffU} << 40 |
                                               std::uint64_t{stream} << 8 | (sibling & 0xffU));
 }
+// The calls of a thread; a stream's layers, by how deep they are.
+constexpr std::uint64_t call_track(std::uint32_t tid, std::uint32_t sibling) {
+  return track_id(TrackKind::kCalls, std::uint64_t{tid} << 8 | (sibling & 0xffU));
+}
+constexpr std::uint64_t layer_track(std::uint32_t device, std::uint32_t stream, std::uint32_t depth,
+                                    std::uint32_t sibling) {
+  return track_id(TrackKind::kLayers,
+                  std::uint64_t{sibling & 0xffU} << 48 | std::uint64_t{device & 0xffU} << 40 |
+                      std::uint64_t{stream} << 8 | (depth < 0xffU ? depth : 0xffU));
+}
+constexpr std::uint32_t tid_of_track(std::uint64_t track) {
+  return static_cast<std::uint32_t>(track >> 8);
+}
 constexpr std::uint32_t device_of_track(std::uint64_t track) {
   return static_cast<std::uint32_t>(track >> 40) & 0xffU;
 }
@@ -88,7 +101,8 @@ inline constexpr std::string_view kPartial = "partial";  // on a step's end: it 
 inline constexpr std::string_view kDropped = "dropped";
 inline constexpr std::string_view kStep = "step";  // on a step: its index
 // On what a device did.
-inline constexpr std::string_view kKind = "kind";  // "copy" or "set"; kernels have none
+inline constexpr std::string_view kKind =
+    "kind";  // "copy" or "set"; kernels have none. Of a call: "ask", "copy" or "wait"
 inline constexpr std::string_view kGrid = "grid";
 inline constexpr std::string_view kBlock = "block";
 inline constexpr std::string_view kRegisters = "registers";
@@ -100,6 +114,13 @@ inline constexpr std::string_view kLaunchThread = "launch_tid";
 inline constexpr std::string_view kGraphNode = "graph_node";
 inline constexpr std::string_view kOccupancy = "occupancy";  // in percent
 inline constexpr std::string_view kContext = "context";
+// On the time that a layer took on a stream.
+inline constexpr std::string_view kHost = "host_ns";  // when the host entered it
+inline constexpr std::string_view kDepth = "depth";
+
+// Flows: a module's call has its number, and leads to its backward and to what it asked a device
+// for; a call to a device has its correlation, and leads to what it asked for.
+inline constexpr std::uint64_t kCorrelationFlows = std::uint64_t{1} << 63;
 
 // A share in percent, and back without loss: a double has digits to spare.
 constexpr double to_percent(float share) { return 100.0 * static_cast<double>(share); }
@@ -112,6 +133,13 @@ constexpr DeviceKind device_kind(std::string_view name) {
   return name == "copy"  ? DeviceKind::kCopy
          : name == "set" ? DeviceKind::kSet
                          : DeviceKind::kKernel;
+}
+
+constexpr std::string_view kind_name(CallKind kind) {
+  return kind == CallKind::kCopy ? "copy" : kind == CallKind::kWait ? "wait" : "ask";
+}
+constexpr CallKind call_kind(std::string_view name) {
+  return name == "copy" ? CallKind::kCopy : name == "wait" ? CallKind::kWait : CallKind::kAsk;
 }
 
 // Categories: a phase's name, or kStep. This is the latter's number after the phases'.

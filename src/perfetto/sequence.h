@@ -56,7 +56,9 @@ enum Id : std::uint8_t {
   kLaunchThread,
   kGraphNode,
   kOccupancy,
-  kContext
+  kContext,
+  kHost,
+  kDepth
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
@@ -65,7 +67,8 @@ inline constexpr std::string_view kAnnotationNames[] = {
     format::kDropped,      format::kInferred,    format::kStep,        format::kKind,
     format::kGrid,         format::kBlock,       format::kRegisters,   format::kSharedBytes,
     format::kBytes,        format::kCorrelation, format::kLaunch,      format::kLaunchThread,
-    format::kGraphNode,    format::kOccupancy,   format::kContext,
+    format::kGraphNode,    format::kOccupancy,   format::kContext,     format::kHost,
+    format::kDepth,
 };
 // Those that slices on a host's thread may have; a device's may have all.
 inline constexpr std::size_t kHostAnnotations = annotation::kStep;

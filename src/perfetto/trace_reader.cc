@@ -241,7 +241,7 @@ void Reader::begin(Lane lane, Track track, SequenceState& sequence, std::uint64_
   span.cause = event.cause;
   span.accumulates = event.accumulates;
   span.layer = event.layer;
-  span.call = event.flow;
+  span.call = event.call;
   span.sequence = event.sequence;
   if (track == Track::kActivities) {
     span.kind = SpanKind::kActivity;

@@ -43,6 +43,8 @@ class Writer final : public TraceWriter {
   void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
   void use_device(const std::string& name) override { run_.device = name; }
   void device(const DeviceSpan& span) override;
+  void launch(const LaunchSpan& span) override;
+  void event_pair(const EventSpan& span) override;
   void flush() override { packets_.flush(); }
   void close(const Health& health, std::uint64_t end_ns) override;
 
@@ -53,6 +55,7 @@ class Writer final : public TraceWriter {
   void write_head(std::uint64_t ns);
   void start_sequence(Sequence& sequence, std::uint64_t ns);
   void define_new_layers(std::uint64_t ns);
+  void prepare(std::uint64_t ns);
   void describe_lane(Lane lane, std::uint64_t tid, const std::string& name);
   Sequence& sequence(Lane lane, Track track, std::uint64_t ns);
   static std::uint64_t advance(Sequence& sequence, std::uint64_t ns);
@@ -171,6 +174,7 @@ void Writer::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
   scopes_of(lane).track = thread_track;
   activities_of(lane).id = format::activity_sequence(lane);
   activities_of(lane).track = thread_track + 1;
+  device_tracks_.know_thread(tid, thread_track);
   if (has_head_) {
     describe_lane(lane, tid, name);
   } else {
@@ -265,10 +269,27 @@ void Writer::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
   annotation->set_string_value(by == EndedBy::kException ? "exception" : "cut");
 }
 
+// ---- Devices ----
+
+// What is known of a trace before something that begins at this time.
+void Writer::prepare(std::uint64_t ns) {
+  if (!has_head_) write_head(ns);
+  define_new_layers(ns);
+}
+
 void Writer::device(const DeviceSpan& span) {
-  if (!has_head_) write_head(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
-  define_new_layers(span.start_ns);
+  prepare(span.launch_ns != 0 ? std::min(span.launch_ns, span.start_ns) : span.start_ns);
   device_tracks_.device(span);
+}
+
+void Writer::launch(const LaunchSpan& span) {
+  prepare(span.start_ns);
+  device_tracks_.launch(span);
+}
+
+void Writer::event_pair(const EventSpan& span) {
+  prepare(std::min(span.host_ns, span.start_ns));
+  device_tracks_.event_pair(span);
 }
 
 // ---- Steps, pauses, gaps ----

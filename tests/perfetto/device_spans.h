@@ -54,10 +54,17 @@ class DeviceLog final : public SpanSink {
         what.grid[0], what.grid[1], what.grid[2], what.block[0], what.block[1], what.block[2]));
   }
 
-  std::vector<std::string> sorted() const {
-    std::vector<std::string> result = lines;
-    std::sort(result.begin(), result.end());
-    return result;
+  void launch(const LaunchSpan& span) override {
+    lines.push_back(fmt::format("launch {} {} thread {} correlation {} '{}' {} phase {} layer {}",
+                                span.start_ns, span.end_ns, span.tid, span.correlation,
+                                name(span.name), static_cast<int>(span.kind),
+                                static_cast<int>(span.phase), path(span.layer)));
+  }
+  void event_pair(const EventSpan& span) override {
+    lines.push_back(fmt::format("pair {} {} host {} phase {} layer {} on {} {} depth {}",
+                                span.start_ns, span.end_ns, span.host_ns,
+                                static_cast<int>(span.phase), path(span.layer), span.device,
+                                span.stream, span.depth));
   }
 
   std::vector<std::string> lines;
