@@ -27,7 +27,10 @@ bool DeviceEvents::on_track(std::uint64_t uuid) {
 
 bool DeviceEvents::on_packet(std::uint32_t sequence_id, std::uint64_t ns,
                              protozero::ConstBytes interned, protozero::ConstBytes bytes) {
-  std::vector<LooseTrack>* tracks = tracks_of(format::kind_of_sequence(sequence_id));
+  const TrackKind kind = format::kind_of_sequence(sequence_id);
+  if (kind == TrackKind::kCounters)
+    return bytes.data != nullptr && on_counter(ns, parser_.parse(counters_, bytes));
+  std::vector<LooseTrack>* tracks = tracks_of(kind);
   const std::uint32_t number = format::number_of_sequence(sequence_id);
   if (tracks == nullptr || number >= tracks->size()) return false;
   LooseTrack& track = (*tracks)[number];
@@ -39,6 +42,16 @@ bool DeviceEvents::on_packet(std::uint32_t sequence_id, std::uint64_t ns,
   } else {
     begin(track, ns, event);
   }
+  return true;
+}
+
+bool DeviceEvents::on_counter(std::uint64_t ns, const Event& event) {
+  const std::uint8_t number = format::number_of_counter(event.track);
+  if (number > static_cast<std::uint8_t>(DeviceCounter::kMemoryReserved)) return false;
+  sink_.counter({.ns = ns,
+                 .value = event.counter_value,
+                 .device = format::device_of_track(event.track),
+                 .counter = static_cast<DeviceCounter>(number)});
   return true;
 }
 

@@ -3,7 +3,6 @@
 
 #include <perfetto.h>
 
-#include <array>
 #include <cstdint>
 #include <variant>
 #include <vector>
@@ -33,6 +32,7 @@ class DeviceEvents {
     std::variant<std::monostate, DeviceSpan, LaunchSpan, EventSpan> open;
   };
 
+  bool on_counter(std::uint64_t ns, const Event& event);
   std::vector<LooseTrack>* tracks_of(format::TrackKind kind);
   void begin(LooseTrack& track, std::uint64_t ns, const Event& event);
   void end(LooseTrack& track, std::uint64_t ns);
@@ -45,6 +45,7 @@ class DeviceEvents {
   std::vector<LooseTrack> activities_;
   std::vector<LooseTrack> calls_;
   std::vector<LooseTrack> layers_;
+  SequenceState counters_;
 };
 
 }  // namespace layertrace

@@ -78,16 +78,6 @@ void describe_what(Annotations& event, const DeviceActivity& what) {
 
 }  // namespace
 
-std::uint64_t DeviceTracks::group(std::uint32_t device) {
-  const std::uint64_t group = format::device_group(device);
-  if (groups_described_.size() <= device) groups_described_.resize(device + 1);
-  if (!groups_described_[device]) {
-    groups_described_[device] = true;
-    packets_.describe_track(group, format::kProcessTrack, "GPU " + std::to_string(device));
-  }
-  return group;
-}
-
 void DeviceTracks::device(const DeviceSpan& span) {
   const DeviceActivity& what = span.what;
   const std::uint64_t first = format::stream_track(what.device, what.stream, 0);
@@ -95,7 +85,7 @@ void DeviceTracks::device(const DeviceSpan& span) {
       activities_.track(first, span.start_ns, span.end_ns, [&](std::uint32_t sibling) {
         const std::uint64_t uuid = format::stream_track(what.device, what.stream, sibling);
         const std::string name = "stream " + std::to_string(what.stream);
-        packets_.describe_track(uuid, group(what.device),
+        packets_.describe_track(uuid, groups_.track(what.device),
                                 sibling == 0 ? name : name + ", overlapping");
         return uuid;
       });
@@ -113,6 +103,7 @@ void DeviceTracks::device(const DeviceSpan& span) {
   if (span.launch_ns != 0) annotations.annotate_uint(annotation::kLaunch, span.launch_ns);
   if (span.launch_tid != 0) annotations.annotate_uint(annotation::kLaunchThread, span.launch_tid);
   activities_.end(sequence, span.end_ns);
+  counters_.activity(span);
 }
 
 // Below its thread, if that has a track.
@@ -156,7 +147,7 @@ void DeviceTracks::event_pair(const EventSpan& span) {
         std::string name = "stream " + std::to_string(span.stream) + " layers";
         if (span.depth != 0) name += ", depth " + std::to_string(span.depth);
         if (sibling != 0) name += ", overlapping";
-        packets_.describe_track(track(sibling), group(span.device), name);
+        packets_.describe_track(track(sibling), groups_.track(span.device), name);
         return track(sibling);
       });
   SliceStrings strings(packets_, dictionary_, sequence);

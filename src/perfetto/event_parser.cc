@@ -218,6 +218,9 @@ Event EventParser::parse(SequenceState& sequence, ConstBytes bytes) const {
       case pb::TrackEvent::kFlowIdsFieldNumber:
         if ((field.as_uint64() & format::kCorrelationFlows) == 0) event.call = field.as_uint64();
         break;
+      case pb::TrackEvent::kCounterValueFieldNumber:
+        event.counter_value = field.as_uint64();
+        break;
       case pb::TrackEvent::kCategoryIidsFieldNumber:
         if (const std::uint8_t* category = sequence.categories.find(field.as_uint64()))
           event.category = *category;

@@ -82,6 +82,7 @@ struct Event {
   // Of the time that a layer took on a stream.
   std::uint64_t host_ns = 0;
   std::uint32_t depth = 0;
+  std::uint64_t counter_value = 0;
 
   Phase phase() const {
     return category < kPhaseCount ? static_cast<Phase>(category) : Phase::kOther;

@@ -72,6 +72,16 @@ constexpr std::uint64_t layer_track(std::uint32_t device, std::uint32_t stream, 
                   std::uint64_t{sibling & 0xffU} << 48 | std::uint64_t{device & 0xffU} << 40 |
                       std::uint64_t{stream} << 8 | (depth < 0xffU ? depth : 0xffU));
 }
+// A device's counters, all on one sequence: the measured ones by their own numbers, then those that
+// are made from the slices and not read back.
+inline constexpr std::uint8_t kBusyCounter = 16;
+inline constexpr std::uint8_t kQueueCounter = 17;
+constexpr std::uint64_t counter_track(std::uint32_t device, std::uint8_t number) {
+  return track_id(TrackKind::kCounters, std::uint64_t{device & 0xffU} << 40 | number);
+}
+constexpr std::uint8_t number_of_counter(std::uint64_t track) {
+  return static_cast<std::uint8_t>(track);
+}
 constexpr std::uint32_t tid_of_track(std::uint64_t track) {
   return static_cast<std::uint32_t>(track >> 8);
 }

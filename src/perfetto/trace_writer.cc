@@ -45,6 +45,7 @@ class Writer final : public TraceWriter {
   void device(const DeviceSpan& span) override;
   void launch(const LaunchSpan& span) override;
   void event_pair(const EventSpan& span) override;
+  void counter(const CounterSpan& sample) override;
   void flush() override { packets_.flush(); }
   void close(const Health& health, std::uint64_t end_ns) override;
 
@@ -292,6 +293,11 @@ void Writer::event_pair(const EventSpan& span) {
   device_tracks_.event_pair(span);
 }
 
+void Writer::counter(const CounterSpan& sample) {
+  prepare(sample.ns);
+  device_tracks_.counter(sample);
+}
+
 // ---- Steps, pauses, gaps ----
 
 void Writer::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
@@ -376,6 +382,7 @@ void Writer::close(const Health& health, std::uint64_t end_ns) {
   if (!has_head_) write_head(end_ns);
   define_new_layers(end_ns);
   end_partial_step(end_ns);
+  device_tracks_.finish();
   write_closing(*definition_instant(end_ns, format::kRunTrack, format::kFooter), health, end_ns);
   flush();
 }

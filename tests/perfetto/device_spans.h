@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include <layertrace/trace.h>
+
 #include "attribute/span.h"
 #include "perfetto/proto.h"
 #include "perfetto/trace_writer.h"
@@ -65,6 +67,11 @@ class DeviceLog final : public SpanSink {
                                 span.start_ns, span.end_ns, span.host_ns,
                                 static_cast<int>(span.phase), path(span.layer), span.device,
                                 span.stream, span.depth));
+  }
+
+  void counter(const CounterSpan& sample) override {
+    lines.push_back(fmt::format("counter {} {} = {} on {}", sample.ns,
+                                static_cast<int>(sample.counter), sample.value, sample.device));
   }
 
   std::vector<std::string> lines;

@@ -241,5 +241,25 @@ TEST(EventPairs, MayBeDeeperThanTrackIdsTell) {
   expect_pairs_back({a_pair(100, 200, 300), a_pair(100, 200, 301), without});
 }
 
+// ---- Counters ----
+
+TEST(Counters, AreInTheirDevicesGroup) {
+  const Bytes bytes = write_devices(a_dictionary(), [](TraceWriter& writer) {
+    writer.counter({.ns = 100, .value = 1 << 20, .device = 1});
+    writer.counter({.ns = 50, .value = 7, .device = 1, .counter = DeviceCounter::kMemoryReserved});
+    DeviceSpan span = kernel(500, 600);
+    span.what.device = 1;
+    writer.device(span);
+  });
+  constexpr std::uint64_t kGroup = (std::uint64_t{2} << 56) + 1;
+  std::vector<std::string> names;
+  for (const auto& [uuid, track] : loose_tracks(bytes)) {
+    if (track.parent == kGroup) names.push_back(track.name);
+  }
+  EXPECT_THAT(names, UnorderedElementsAre("stream 7", "memory allocated", "memory reserved", "busy",
+                                          "launch queue"));
+  EXPECT_THAT(read_devices(bytes), Contains("counter 100 0 = 1048576 on 1"));
+}
+
 }  // namespace
 }  // namespace layertrace::test
