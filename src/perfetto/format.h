@@ -92,9 +92,13 @@ constexpr std::uint32_t stream_of_track(std::uint64_t track) {
   return static_cast<std::uint32_t>(track >> 8);
 }
 
-// Clocks: the sequence's own, counting up from its last packet, and the trace's.
+// Clocks: the sequence's own, counting up from its last packet, the trace's, and the system's
+// others in the snapshots that tie them to it.
 inline constexpr std::uint32_t kIncrementalClock = 64;
 inline constexpr std::uint32_t kBoottimeClock = 6;
+inline constexpr std::uint32_t kMonotonicRawClock = 5;
+inline constexpr std::uint32_t kMonotonicClock = 3;
+inline constexpr std::uint32_t kRealtimeClock = 1;
 
 // Names of debug annotations on slices.
 inline constexpr std::string_view kPath = "path";

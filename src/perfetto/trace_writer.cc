@@ -3,6 +3,7 @@
 #include <perfetto.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,7 @@ class Writer final : public TraceWriter {
   void launch(const LaunchSpan& span) override;
   void event_pair(const EventSpan& span) override;
   void counter(const CounterSpan& sample) override;
+  void clocks(const ClockReadings& now) override;
   void flush() override { packets_.flush(); }
   void close(const Health& health, std::uint64_t end_ns) override;
 
@@ -53,6 +55,7 @@ class Writer final : public TraceWriter {
   Sequence& scopes_of(Lane lane) { return sequences_[2 * std::size_t{lane}]; }
   Sequence& activities_of(Lane lane) { return sequences_[2 * std::size_t{lane} + 1]; }
 
+  void write_clocks(const ClockReadings& now);
   void write_head(std::uint64_t ns);
   void start_sequence(Sequence& sequence, std::uint64_t ns);
   void define_new_layers(std::uint64_t ns);
@@ -71,6 +74,7 @@ class Writer final : public TraceWriter {
   PacketBlock packets_;
   bool has_head_ =
       false;  // written with the first packet that has a time: a trace begins where recording does
+  std::optional<ClockReadings> first_clocks_;  // before the head
   struct PendingLane {
     Lane lane;
     std::uint64_t tid;
@@ -92,19 +96,37 @@ class Writer final : public TraceWriter {
   } step_;
 };
 
+void add_clock(pb::ClockSnapshot& snapshot, std::uint32_t id, std::uint64_t ns) {
+  auto* clock = snapshot.add_clocks();
+  clock->set_clock_id(id);
+  clock->set_timestamp(ns);
+}
+
+// ---- Head and definitions ----
+
+void Writer::clocks(const ClockReadings& now) {
+  if (has_head_) return write_clocks(now);
+  first_clocks_ = now;
+}
+
+void Writer::write_clocks(const ClockReadings& now) {
+  auto* snapshot = packets_.add(format::kDefinitionSequence)->set_clock_snapshot();
+  add_clock(*snapshot, format::kBoottimeClock, now.boottime_ns);
+  add_clock(*snapshot, format::kMonotonicClock, now.monotonic_ns);
+  add_clock(*snapshot, format::kMonotonicRawClock, now.monotonic_raw_ns);
+  add_clock(*snapshot, format::kRealtimeClock, now.realtime_ns);
+}
+
 void Writer::write_head(std::uint64_t ns) {
   has_head_ = true;
   {
     auto* packet = packets_.add(format::kDefinitionSequence);
     packet->set_sequence_flags(pb::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
-    auto* snapshot = packet->set_clock_snapshot();
-    auto* clock = snapshot->add_clocks();
-    clock->set_clock_id(format::kBoottimeClock);
-    clock->set_timestamp(ns);
+    add_clock(*packet->set_clock_snapshot(), format::kBoottimeClock, ns);
   }
+  if (first_clocks_) write_clocks(*first_clocks_);
   {
-    auto* packet = packets_.add(format::kDefinitionSequence);
-    auto* track = packet->set_track_descriptor();
+    auto* track = packets_.add(format::kDefinitionSequence)->set_track_descriptor();
     track->set_uuid(format::kProcessTrack);
     auto* process = track->set_process();
     process->set_pid(static_cast<std::int32_t>(run_.pid));
@@ -156,9 +178,7 @@ void Writer::start_sequence(Sequence& sequence, std::uint64_t ns) {
     own->set_clock_id(format::kIncrementalClock);
     own->set_timestamp(ns);
     own->set_is_incremental(true);
-    auto* boottime = snapshot->add_clocks();
-    boottime->set_clock_id(format::kBoottimeClock);
-    boottime->set_timestamp(ns);
+    add_clock(*snapshot, format::kBoottimeClock, ns);
   }
   auto* packet = packets_.add(sequence.id);
   auto* defaults = packet->set_trace_packet_defaults();
