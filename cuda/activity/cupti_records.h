@@ -4,40 +4,49 @@
 #include <cupti.h>
 
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 
+#include "activity/cupti_calls.h"
+#include "activity/device_clock.h"
+#include "activity/occupancy.h"
 #include "capture/device.h"
 
 namespace layertrace::cuda {
 
-// Turns CUPTI's timestamps into ticks of our clock.
-class DeviceClock {
- public:
-  // Records have our ticks already: CUPTI asks us for the time.
-  DeviceClock() = default;
-  // Records have nanoseconds of CUPTI's own clock, which is so far from ours.
-  DeviceClock(std::uint64_t cupti_ns, std::uint64_t ticks, double ns_per_tick)
-      : is_ours_(false), cupti_ns_(cupti_ns), ticks_(ticks), ticks_per_ns_(1 / ns_per_tick) {}
+// By which CUPTI tells our ids from others': Kineto takes CUSTOM0 and CUSTOM1.
+inline constexpr auto kTagKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
 
-  std::uint64_t to_ticks(std::uint64_t timestamp) const noexcept {
-    if (is_ours_) return timestamp;
-    const auto since = static_cast<double>(static_cast<std::int64_t>(timestamp - cupti_ns_));
-    return ticks_ + static_cast<std::uint64_t>(static_cast<std::int64_t>(since * ticks_per_ns_));
-  }
+class RecordReader {
+ public:
+  // What cannot be used is counted in `health`.
+  RecordReader(const CuptiLibrary& cupti, const DeviceClock& clock, GpuHealth& health)
+      : version_(cupti.version), clock_(clock), health_(health), calls_(cupti) {}
+
+  // Does it tell of a call on the host, or of what a device did?
+  static bool is_launch(const CUpti_Activity& record) noexcept;
+  void read_launch(const CUpti_Activity& record, DeviceConsumer& consumer);
+  void read_activity(const CUpti_Activity& record, DeviceConsumer& consumer);
 
  private:
-  bool is_ours_ = true;
-  std::uint64_t cupti_ns_ = 0;
-  std::uint64_t ticks_ = 0;
-  double ticks_per_ns_ = 1;
+  template <typename T>
+  void read_kernel(const T& record, DeviceConsumer& consumer);
+  template <typename T>
+  void read_copy(const T& record, const char* name, DeviceKind kind, DeviceConsumer& consumer);
+  bool take_times(std::uint64_t start, std::uint64_t end, DeviceActivity& activity);
+  NameId kernel_name(const char* mangled);
+
+  struct KnownName {
+    std::string mangled;
+    NameId name = kNoName;
+  };
+
+  const std::uint32_t version_;
+  const DeviceClock& clock_;
+  GpuHealth& health_;
+  CuptiCalls calls_;
+  Occupancies occupancies_;
+  std::unordered_map<const char*, KnownName> kernel_names_;
 };
-
-// Hands one record to the consumer, or counts why not. `version` is CUPTI's.
-void read_launch_record(const CUpti_Activity& record, const DeviceClock& clock,
-                        DeviceConsumer& consumer);
-void read_device_record(const CUpti_Activity& record, std::uint32_t version,
-                        const DeviceClock& clock, DeviceConsumer& consumer, GpuHealth& health);
-
-// Which of the two a record is for.
-bool is_launch_record(const CUpti_Activity& record) noexcept;
 
 }  // namespace layertrace::cuda

@@ -56,6 +56,17 @@ struct Schedule {
   std::uint64_t repeat = 1;
 };
 
+// How a GPU's time is taken.
+enum class Timing : std::uint8_t {
+  kBoth,    // the next two, side by side
+  kCupti,   // each kernel, copy and set, by CUPTI
+  kEvents,  // each layer's time on its stream, by pairs of CUDA events: also where CUPTI is
+            // forbidden
+};
+
+// "both", "cupti", "events". An unknown name is an error that lists those.
+LAYERTRACE_API Result<Timing> parse_timing(std::string_view name);
+
 struct Options {
   // Where the trace goes. It grows as `<output>.part` and gets its name at stop. Empty: kept in an
   // unnamed temporary file until save() gives it a name.
@@ -68,8 +79,12 @@ struct Options {
   // outside any scope. With this it is given to the lowest module that holds both, and counted in
   // Health::inferred.
   bool infer = false;
-  // An error, rather than a recording of the host alone, where what the GPU does cannot be
-  // recorded.
+  Timing timing = Timing::kBoth;
+  // Show layers as NVTX ranges to a tool that listens (Nsight Systems). Without one it costs
+  // nothing.
+  bool nvtx = true;
+  // An error, rather than a recording of less, where what the GPU does cannot be recorded as
+  // `timing` says.
   bool require_gpu = false;
   // What the run is called in reports; the program's name unless given.
   std::string program = {};

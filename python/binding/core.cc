@@ -95,12 +95,14 @@ std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb
                                      const std::string& output, const Schedule& schedule, bool ops,
                                      std::size_t memory_cap_bytes, const nb::object& name_model,
                                      bool fold_wrappers, const std::string& program,
-                                     bool require_gpu) {
+                                     bool require_gpu, const std::string& timing, bool nvtx) {
   binding::Models roots;
   for (const auto& [name, module] : models) roots.emplace_back(name, module.ptr());
   Options options{.output = output,
                   .schedule = schedule,
                   .ops = ops,
+                  .timing = value_or_raise(parse_timing(timing)),
+                  .nvtx = nvtx,
                   .require_gpu = require_gpu,
                   .program = program,
                   .memory_cap_bytes = memory_cap_bytes};
@@ -367,7 +369,7 @@ NB_MODULE(_core, m) {
 
   m.def("start", &start, nb::arg("models"), nb::arg("output"), nb::arg("schedule"), nb::arg("ops"),
         nb::arg("memory_cap_bytes"), nb::arg("name_model").none(), nb::arg("fold_wrappers"),
-        nb::arg("program"), nb::arg("require_gpu"));
+        nb::arg("program"), nb::arg("require_gpu"), nb::arg("timing"), nb::arg("nvtx"));
   m.def("module_calls", [] { return nb::borrow(module_calls_descriptor()); });
   m.def("recording", &binding::recording);
   m.def("add_parameter", [](const nb::object& module, const nb::object& parameter) {

@@ -395,6 +395,8 @@ def start(
     fold_wrappers: bool,
     program: str,
     require_gpu: bool,
+    timing: str,
+    nvtx: bool,
 ) -> Session:
     """Begins to record; raises Error if another session is active.
 

@@ -160,6 +160,8 @@ class Session:
         memory_cap_bytes: int,
         name_model: Callable[[torch.nn.Module], str | None] | None = None,
         require_gpu: bool = False,
+        timing: str = "both",
+        nvtx: bool = True,
     ) -> None:
         if schedule is not None and not isinstance(schedule, Schedule):
             raise TypeError(
@@ -177,6 +179,8 @@ class Session:
         self._memory_cap_bytes = memory_cap_bytes
         self._name_model = name_model
         self._require_gpu = require_gpu
+        self._timing = timing
+        self._nvtx = nvtx
         self._core: _core.Session | None = None
         self._steps = StepFinder(_weakly(self))
         self._active = False
@@ -201,6 +205,8 @@ class Session:
             self._fold_wrappers,
             _program(),
             self._require_gpu,
+            self._timing,
+            self._nvtx,
         )
         self._active = True
         module_calls.install()
@@ -325,6 +331,8 @@ class Session:
             self._memory_cap_bytes,
             self._name_model,
             self._require_gpu,
+            self._timing,
+            self._nvtx,
         )
         fresh._models = self._models
         return fresh
@@ -358,6 +366,8 @@ def profile(
     ops: bool = True,
     *,
     fold_wrappers: bool = False,
+    timing: str = "both",
+    nvtx: bool = True,
     require_gpu: bool = False,
     memory_cap_bytes: int = DEFAULT_MEMORY_CAP,
 ) -> Session:
@@ -374,8 +384,12 @@ def profile(
         cheapest mode.
     fold_wrappers: leave the `module.` of DataParallel and DistributedDataParallel, the
         `_fsdp_wrapped_module.` of FSDP and the `_orig_mod.` of torch.compile out of the paths.
-    require_gpu: raise an error where what the GPU does cannot be recorded, rather than record the
-        host alone and say so.
+    timing: how a GPU's time is taken: "cupti" for each kernel, copy and set; "events" for each
+        layer's time on its stream by CUDA events, also where CUPTI is forbidden; or "both".
+    nvtx: show layers as NVTX ranges to a tool that listens (Nsight Systems); without one it costs
+        nothing.
+    require_gpu: raise an error where what the GPU does cannot be recorded in that way, rather than
+        record less and say so.
     memory_cap_bytes: the most memory that recording may take. When the writer falls behind, records
         are dropped and counted; the program never waits.
 
@@ -398,6 +412,8 @@ def profile(
         fold_wrappers,
         memory_cap_bytes,
         require_gpu=require_gpu,
+        timing=timing,
+        nvtx=nvtx,
     )
 
 

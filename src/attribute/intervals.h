@@ -70,6 +70,7 @@ class Intervals {
 
  private:
   const Interval* at(std::uint64_t number_plus_one) const noexcept;
+  std::size_t first_after(std::uint64_t sequence) const noexcept;
   void forget(std::size_t count);
 
   std::size_t capacity_;
@@ -79,6 +80,7 @@ class Intervals {
   std::vector<std::uint64_t> open_;  // numbers + 1
   std::uint64_t first_sequence_ = 0;
   bool started_ = false;
+  mutable std::size_t last_found_ = 0;  // where the last search ended; not what it found
 };
 
 }  // namespace layertrace

@@ -150,6 +150,7 @@ class Resolver final : public RecordConsumer {
   void index_inferred(LaneState& state, const Record& record);
   LayerId common_parent(LayerId first, LayerId second) const;
   Owner find_owner(std::uint64_t value, bool accumulates) const;
+  static bool run_goes_on(const Owner& owner, const LaneState& state);
   void call_chain(const Owner& owner, const LaneState& state);
   void reopen_run(Lane lane, LaneState& state);
   void share_intervals();

@@ -28,7 +28,7 @@ void Resolver::on_node_begin(Lane lane, LaneState& state, const Record& record) 
   const Owner owner = find_owner(record.value, accumulates);
   if (owner.layer == kNoLayer) {
     close_run(lane, state);
-  } else {
+  } else if (!run_goes_on(owner, state)) {
     call_chain(owner, state);
     reopen_run(lane, state);
   }
@@ -88,6 +88,14 @@ LayerId Resolver::parameter_owner(std::uint64_t address) const {
   }
   const auto owner = parameter_owners_.find(address);
   return owner == parameter_owners_.end() ? kNoLayer : owner->second;
+}
+
+// The node is of the same call as the one before it.
+bool Resolver::run_goes_on(const Owner& owner, const LaneState& state) {
+  if (owner.call == nullptr || state.frames.empty()) return false;
+  const Frame& last = state.frames.back();
+  return last.kind == SpanKind::kBackward && last.call != 0 && last.call == owner.call->value &&
+         last.context.layer == owner.layer;
 }
 
 // Fills chain_ with the calls around a node, outermost first.

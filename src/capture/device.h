@@ -6,12 +6,21 @@
 #include <string>
 #include <vector>
 
+#include <layertrace/layertrace.h>
 #include <layertrace/profile.h>
 #include <layertrace/result.h>
 
+#include "capture/layer_marks.h"
+#include "record/definitions.h"
 #include "record/device_record.h"
 
 namespace layertrace {
+
+// Where the calling thread's next work for a device goes.
+struct CurrentStream {
+  std::int32_t device = -1;  // −1: the program has not begun to use any
+  void* stream = nullptr;
+};
 
 class DeviceCapture {
  public:
@@ -27,6 +36,8 @@ class DeviceCapture {
   // push() and pop(), which then do nothing.
   virtual void close() noexcept = 0;
 
+  // Whether it wants to know of scopes, by push() and pop().
+  virtual bool takes_scopes() const noexcept { return true; }
   // The calling thread has entered a scope, or left the innermost. On hot paths; they neither wait
   // nor throw. A pop may come when nothing is enabled any more.
   virtual void push(std::uint64_t frame) noexcept = 0;
@@ -43,7 +54,26 @@ class DeviceCapture {
   virtual std::string name() const = 0;
 };
 
-// The vendor's library, if this process can have it; else why not. Defined in cuda/.
-Result<std::shared_ptr<DeviceCapture>> make_device_capture();
+// What a session asks of the vendor's side.
+struct DeviceRequest {
+  Timing timing = Timing::kBoth;
+  bool nvtx = true;
+  bool require_gpu = false;
+  // Of the framework; nullptr where it has none.
+  CurrentStream (*current_stream)() noexcept = nullptr;
+  const Definitions* definitions = nullptr;  // what layers are called; they outlive the session
+};
+
+// What it gets. Each may be missing; why stands in the notes, where a reader should know.
+struct DeviceParts {
+  std::shared_ptr<DeviceCapture> capture;
+  std::shared_ptr<LayerMarks> marks;
+  std::vector<std::string> notes;
+};
+
+// With `require_gpu`, an error where what the GPU does cannot be recorded. Defined in cuda/.
+Result<DeviceParts> make_device_parts(const DeviceRequest& request);
+// Ranges for other tools alone, for a program without a GPU.
+std::shared_ptr<LayerMarks> make_range_marks(const Definitions& definitions);
 
 }  // namespace layertrace

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "record/device_record.h"
+
 namespace layertrace {
 
 class CaptureHooks {
@@ -21,6 +23,8 @@ class CaptureHooks {
   // What one recorded operator costs here, in nanoseconds, measured now.
   virtual double measure_op_cost() = 0;
   virtual std::string framework_version() const = 0;
+  // Memory of the devices in use, now. On the writer's thread.
+  virtual std::vector<DeviceSample> sample_devices() { return {}; }
   // What a reader of the result must know, such as layers that could not be hooked.
   virtual std::vector<std::string> notes() const = 0;
 };

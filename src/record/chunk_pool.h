@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "base/bounded_queue.h"
 #include "record/record.h"
 
 namespace layertrace {
@@ -47,20 +47,12 @@ class ChunkPool {
   std::size_t allocated() const noexcept { return allocated_.load(std::memory_order_relaxed); }
 
  private:
-  struct Cell {
-    std::atomic<std::size_t> turn;
-    Chunk* chunk;
-  };
   Chunk* allocate() noexcept;
   Chunk* pop() noexcept;
 
   const std::size_t max_chunks_;
-  const std::size_t mask_;
-  std::unique_ptr<Cell[]>
-      cells_;  // a bounded queue; each cell's turn says whether it is to be filled or emptied
+  BoundedQueue<Chunk*> free_;
   std::atomic<std::size_t> allocated_{0};
-  alignas(64) std::atomic<std::size_t> head_{0};
-  alignas(64) std::atomic<std::size_t> tail_{0};
 };
 
 }  // namespace layertrace

@@ -38,6 +38,10 @@ std::uint64_t Pipeline::pump(std::uint64_t horizon_ticks) {
   return records;
 }
 
+void Pipeline::take(const std::vector<DeviceSample>& samples) {
+  for (const DeviceSample& sample : samples) device_resolver_.sample(sample);
+}
+
 Profile Pipeline::snapshot(std::uint64_t now_ticks, const Health& given) {
   pump(now_ticks);
   Profile profile = Fold(fold_).finish(scale_.to_ns(now_ticks));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <layertrace/profile.h>
 
@@ -37,6 +38,9 @@ class Pipeline {
   // Takes in what was recorded since the last call, up to a time that is past, and writes it.
   // Returns the number of records.
   std::uint64_t pump(std::uint64_t horizon_ticks);
+
+  // Figures of devices at this moment.
+  void take(const std::vector<DeviceSample>& samples);
 
   // The profile so far: of the steps that have ended, or of all there is where none has. Recording
   // goes on.

@@ -129,15 +129,16 @@ Result<void> SessionState::prepare(const std::function<void(Recording&)>& define
 // Without it the host is recorded all the same, unless the user would rather know at once.
 Result<void> SessionState::use_device(const FindDevice& find_device) {
   if (!find_device) return {};
-  auto device = find_device();
-  if (!device && options_.require_gpu) return device.error();
-  if (!device) {
-    device_notes_.push_back(device.error().message());
-    return {};
-  }
-  if (*device == nullptr) return {};
-  device_ = std::move(*device);
-  recording_->use(device_);
+  auto parts = find_device({.timing = options_.timing,
+                            .nvtx = options_.nvtx,
+                            .require_gpu = options_.require_gpu,
+                            .definitions = &recording_->definitions()});
+  if (!parts) return parts.error();
+  device_notes_ = std::move(parts->notes);
+  recording_->use(std::move(parts->marks));
+  device_ = std::move(parts->capture);
+  if (device_ == nullptr) return {};
+  if (device_->takes_scopes()) recording_->use(device_);
   pipeline_->use(*device_);
   return {};
 }
@@ -262,6 +263,8 @@ void SessionState::run_writer() noexcept {
     try {
       const std::lock_guard pipeline_lock(pipeline_mutex_);
       pipeline_->pump(clock_ticks());
+      if (device_ != nullptr && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
+        pipeline_->take(hooks_->sample_devices());
     } catch (...) {  // no memory, most likely: the program goes on, the recording does not
       recorder::set_recording(false);
       broken_.store(true);
@@ -314,7 +317,8 @@ Result<Profile> SessionState::stop() {
   } catch (...) {  // no memory; what was written so far can be read, as cut
   }
   pipeline_.reset();
-  if (device_ != nullptr && std::exchange(device_on_, false)) device_->disable();
+  device_on_ = false;
+  if (device_ != nullptr) device_->close();
   recording_->pool().trim();
   if (!profile_) {
     const std::string& part = output_->part();

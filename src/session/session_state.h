@@ -31,7 +31,7 @@ class SessionState {
   // Makes the session the active one and begins with its schedule. `define` adds the model's layers
   // and parameters to the recording before the first record. `find_device` is asked for what a GPU
   // does, once it is sure that the session can start; it may give nothing.
-  using FindDevice = std::function<Result<std::shared_ptr<DeviceCapture>>()>;
+  using FindDevice = std::function<Result<DeviceParts>(const DeviceRequest&)>;
   static Result<std::shared_ptr<SessionState>> start(Options options,
                                                      std::unique_ptr<CaptureHooks> hooks,
                                                      const std::function<void(Recording&)>& define,

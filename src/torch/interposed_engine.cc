@@ -9,11 +9,13 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/call_slots.h"
 #include "record/definitions.h"
+#include "torch/cuda_devices.h"
 #include "torch/engine.h"
 #include "torch/engine_records.h"
 #include "torch/next_function.h"
@@ -75,15 +77,55 @@ using torch::autograd::Node;
 using torch::autograd::ReadyQueue;
 using torch::autograd::variable_list;
 
+// The queues from which the threads of devices take nodes; only the engine's kin may see them.
+struct EngineQueues : Engine {
+  static constexpr auto of_devices() { return &EngineQueues::device_ready_queues_; }
+};
+
+// Of a queue: LibTorch does not export ReadyQueue::empty(), which is these two.
+template <auto kMutex, auto kHeap>
+struct QueueAccess {
+  friend bool is_empty(ReadyQueue& queue) {
+    const std::lock_guard lock(queue.*kMutex);
+    return (queue.*kHeap).empty();
+  }
+};
+bool is_empty(ReadyQueue& queue);
+template struct QueueAccess<&ReadyQueue::mutex_, &ReadyQueue::heap_>;  // may name private members
+
+// Does no node wait for the calling thread? `in_pass`: it is the thread that has called the engine,
+// else one of the engine's own, each of which serves a device.
+bool is_idle(const Engine& engine, ReadyQueue& cpu_queue, bool in_pass) {
+  if (in_pass) return is_empty(cpu_queue);
+  const auto& queues = engine.*EngineQueues::of_devices();
+  const CurrentStream current = current_cuda_stream();
+  const auto index = static_cast<std::size_t>(current.device);
+  return current.device < 0 || index >= queues.size() || is_empty(*queues[index]);
+}
+
+// Marks of the last layer's backward end where nothing follows it.
+void end_run_if_idle(const Engine& engine, ReadyQueue& cpu_queue) noexcept {
+  ThreadState* thread = recorder::last_state();
+  if (thread == nullptr || !thread->makes_marks()) return;
+  try {
+    if (is_idle(engine, cpu_queue, thread->depth() != 0)) thread->end_backward_run();
+  } catch (...) {  // a mutex that cannot be locked
+  }
+}
+
 // The engine's functions, with the engine as first argument: a member function is called so.
 void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, Node* func,
                        InputBuffer& inputs, const std::shared_ptr<ReadyQueue>& cpu_ready_queue) {
   static const auto next =
       next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
                     const std::shared_ptr<ReadyQueue>&>(kEvaluate);
-  const NodeScope scope(func);
-  resume_records(*graph_task);
-  next(engine, graph_task, func, inputs, cpu_ready_queue);
+  {
+    const NodeScope scope(func);
+    resume_records(*graph_task);
+    next(engine, graph_task, func, inputs, cpu_ready_queue);
+  }
+  if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    end_run_if_idle(*engine, *cpu_ready_queue);
 }
 
 variable_list execute(Engine* engine, const edge_list& roots, const variable_list& inputs,

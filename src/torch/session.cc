@@ -7,9 +7,9 @@
 
 #include <layertrace/layertrace.h>
 
-#include "base/simulation.h"
 #include "capture/device.h"
 #include "session/session_state.h"
+#include "torch/cuda_devices.h"
 #include "torch/libtorch_modules.h"
 #include "torch/module_registry.h"
 #include "torch/session_starter.h"
@@ -42,12 +42,21 @@ std::optional<Error> refuse(const binding::Models& models) {
   return std::nullopt;
 }
 
-// On a machine without a GPU there is nothing to record, and nothing to say. On a virtual clock
-// many things happen at one moment, by which what is outside any module cannot be told apart.
-Result<std::shared_ptr<DeviceCapture>> find_device() {
-  if (!has_cuda_device() || simulation().virtual_clock != nullptr)
-    return std::shared_ptr<DeviceCapture>();
-  return make_device_capture();
+// On a machine without a GPU there is nothing to record, and nothing to say; but a tool may want to
+// see layers all the same.
+Result<DeviceParts> find_device(const DeviceRequest& request) {
+  if (has_cuda_device()) {
+    DeviceRequest with_streams = request;
+    with_streams.current_stream = &current_cuda_stream;
+    return make_device_parts(with_streams);
+  }
+  if (request.require_gpu) {
+    return Error{"cannot record what the GPU does", "PyTorch sees no CUDA device",
+                 "`layertrace doctor` tells what is missing"};
+  }
+  DeviceParts parts;
+  if (request.nvtx) parts.marks = make_range_marks(*request.definitions);
+  return parts;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "torch/torch_hooks.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/pointer_table.h"
 #include "capture/recorder.h"
+#include "torch/cuda_devices.h"
 #include "torch/engine.h"
 #include "torch/node_names.h"
 #include "torch/open_norm.h"
@@ -173,14 +173,6 @@ bool only_we_listen() noexcept {
          listeners->callbacks_[0].start_ == &on_function && engine_is_followed();
 }
 
-bool has_cuda_device() noexcept {
-  try {
-    return at::hasCUDA();
-  } catch (...) {  // a driver that does not fit
-    return false;
-  }
-}
-
 void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }
 
 TorchHooks::TorchHooks()
@@ -249,6 +241,8 @@ double TorchHooks::measure_op_cost() {
   disable();
   return std::max(0.0, active_ns - idle_ns);
 }
+
+std::vector<DeviceSample> TorchHooks::sample_devices() { return sample_cuda_memory(); }
 
 std::string TorchHooks::framework_version() const { return TORCH_VERSION; }
 

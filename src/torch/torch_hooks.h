@@ -26,9 +26,6 @@ LAYERTRACE_API void set_node_source(NodeSource nodes) noexcept;
 // Operators are recorded on this thread, and nobody else wants to know of them.
 bool only_we_listen() noexcept;
 
-// PyTorch can see a CUDA device.
-bool has_cuda_device() noexcept;
-
 class TorchHooks final : public CaptureHooks {
  public:
   TorchHooks();
@@ -41,6 +38,7 @@ class TorchHooks final : public CaptureHooks {
   void disable() noexcept override;
   std::uint64_t (*thread_key() const)() override;
   double measure_op_cost() override;
+  std::vector<DeviceSample> sample_devices() override;
   std::string framework_version() const override;
   std::vector<std::string> notes() const override;
 

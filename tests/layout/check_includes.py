@@ -33,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "src/torch": {"src/base", "src/record", "src/capture", "src/session"},
     "cuda": {"src/base", "src/record", "src/capture"},
     "cuda/simgpu": set(),
-    "tools": {"cuda/simgpu"},  # how it is set up
+    "cuda/activity": {"src/base", "src/record", "src/capture"},
+    "tools": {"cuda/simgpu", "cuda/activity"},  # how it is set up; what there is
     "python": set(),
     "examples": set(),
     "examples/cuda": set(),

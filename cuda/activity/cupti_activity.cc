@@ -1,0 +1,265 @@
+#include "activity/cupti_activity.h"
+
+#include <array>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <layertrace/layertrace.h>
+
+#include "base/clock.h"
+
+namespace layertrace::cuda {
+namespace {
+
+// Kernels as they overlap: the kind without "concurrent" would make them wait for each other.
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                         CUPTI_ACTIVITY_KIND_RUNTIME,
+                                         CUPTI_ACTIVITY_KIND_DRIVER,
+                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                         CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr CUpti_CallbackId kCallbacks[] = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+                                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+
+void CUPTIAPI request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+  *buffer = CuptiBuffers::instance().take();
+  *bytes = *buffer != nullptr ? CuptiBuffers::kBytes : 0;
+  *most_records = 0;  // as many as fit
+}
+
+void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,
+                          std::size_t /*bytes*/, std::size_t valid_bytes) {
+  CuptiBuffers::instance().give_back(buffer, valid_bytes);
+}
+
+std::uint64_t CUPTIAPI now() { return clock_ticks(); }
+
+// The ids that the calling thread has pushed: CUPTI does not tell the innermost, which a node of a
+// graph must know when it is captured.
+struct PushedFrames {
+  static constexpr std::size_t kMost = 256;
+  std::array<std::uint64_t, kMost> frames;
+  std::size_t count = 0;
+};
+
+// nullptr without memory: then nodes of graphs count as captured earlier.
+PushedFrames* pushed_frames() noexcept {
+  thread_local const std::unique_ptr<PushedFrames> frames(new (std::nothrow) PushedFrames);
+  return frames.get();
+}
+
+// Not by cuptiGetResultString: without a driver that of 13.2 calls itself until the stack is full.
+const char* reason(CUptiResult result) {
+  switch (result) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+      return "this user may not profile";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      return "it has a client already";
+    case CUPTI_ERROR_NOT_INITIALIZED:
+      return "it could not be initialised";
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
+      return "the device is virtualised";
+    case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
+      return "the device is in confidential computing mode";
+    case CUPTI_ERROR_NOT_SUPPORTED:
+      return "it does not support this device";
+    default:
+      return "an error";
+  }
+}
+
+Error refused(CUptiResult result) {
+  Error error{"cannot record what the GPU does",
+              std::string("CUPTI refuses: ") + reason(result) + " (" +
+                  std::to_string(static_cast<int>(result)) + ")",
+              ""};
+  switch (result) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+      error.remedy =
+          "Ask the machine's owner to load the driver with NVreg_RestrictProfilingToAdminUsers=0, "
+          "or run as root";
+      break;
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      error.remedy = "Another profiler is attached to this process: end it first";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
+}  // namespace
+
+CuptiActivity::CuptiActivity(const CuptiLibrary& cupti)
+    : cupti_(cupti), reader_(cupti, clock_, health_) {}
+
+Result<void> CuptiActivity::start() {
+  if (const CUptiResult result = cupti_.subscribe(&subscriber_, &on_callback, this);
+      result != CUPTI_SUCCESS)
+    return refused(result);
+  subscribed_ = true;
+  lost_before_ = CuptiBuffers::instance().lost();
+  refused_before_ = CuptiBuffers::instance().refused();
+  if (const CUptiResult result = cupti_.register_callbacks(&request_buffer, &take_buffer);
+      result != CUPTI_SUCCESS)
+    return refused(result);
+  for (const CUpti_CallbackId id : kCallbacks)
+    cupti_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
+  set_clock();
+  CuptiBuffers::instance().want(true);
+  // Some refusals show only here; better now than in the middle of a training.
+  if (auto enabled = enable(); !enabled) return enabled;
+  disable();
+  return {};
+}
+
+Result<void> CuptiActivity::enable() noexcept {
+  for (const CUpti_ActivityKind kind : kKinds) {
+    const CUptiResult result = cupti_.enable(kind);
+    if (result == CUPTI_SUCCESS) continue;
+    disable();
+    return refused(result);
+  }
+  return {};
+}
+
+void CuptiActivity::disable() noexcept {
+  for (const CUpti_ActivityKind kind : kKinds) cupti_.disable(kind);
+}
+
+void CuptiActivity::close() noexcept {
+  if (!subscribed_) return;
+  disable();
+  for (const CUpti_CallbackId id : kCallbacks)
+    cupti_.enable_callback(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
+  cupti_.unsubscribe(subscriber_);
+  subscribed_ = false;
+  CuptiBuffers::instance().want(false);
+}
+
+void CuptiActivity::push(std::uint64_t frame) noexcept {
+  cupti_.push_id(kTagKind, frame);
+  PushedFrames* const pushed = pushed_frames();
+  if (pushed == nullptr) return;
+  if (pushed->count < PushedFrames::kMost) pushed->frames[pushed->count] = frame;
+  ++pushed->count;
+}
+
+void CuptiActivity::pop() noexcept {
+  std::uint64_t frame = 0;
+  cupti_.pop_id(kTagKind, &frame);
+  if (PushedFrames* const pushed = pushed_frames(); pushed != nullptr && pushed->count != 0)
+    --pushed->count;
+}
+
+// ---- Graphs ----
+
+void CUPTIAPI CuptiActivity::on_callback(void* self, CUpti_CallbackDomain domain,
+                                         CUpti_CallbackId id, const void* data) {
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) return;
+  const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
+  if (resource.resourceDescriptor == nullptr) return;
+  static_cast<CuptiActivity*>(self)->on_graph_node(
+      *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
+      id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+}
+
+void CuptiActivity::on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept {
+  std::uint64_t node = 0;
+  if (cupti_.graph_node_id(graph.node, &node) != CUPTI_SUCCESS) return;
+  if (cloned) {
+    std::uint64_t original = 0;
+    if (cupti_.graph_node_id(graph.originalNode, &original) == CUPTI_SUCCESS)
+      graph_nodes_.cloned(node, original);
+    return;
+  }
+  const PushedFrames* const pushed = pushed_frames();
+  const bool known =
+      pushed != nullptr && pushed->count != 0 && pushed->count <= PushedFrames::kMost;
+  if (known && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
+    graph_nodes_.created(node, pushed->frames[pushed->count - 1]);
+}
+
+// ---- Records ----
+
+void CuptiActivity::drain(DeviceConsumer& consumer, bool all) {
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  constexpr auto kLongest = std::chrono::milliseconds(500);
+  const auto now = std::chrono::steady_clock::now();
+  CuptiBuffers& buffers = CuptiBuffers::instance();
+  if (all || now - flushed_ >= kPause) {
+    flushed_ = now;
+    read_clock();
+    cupti_.flush_all(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  }
+  if (all) health_.buffers_lost += buffers.wait_for_all(kLongest);
+  for (const DeviceGraphNode& node : graph_nodes_.take_new()) consumer.graph_node(node);
+  const std::vector<CuptiBuffers::Filled> filled = buffers.take_filled();
+  // Launches first: what they ask for may stand in an earlier buffer.
+  for_each(filled, [&](const CUpti_Activity& record) {
+    if (RecordReader::is_launch(record)) reader_.read_launch(record, consumer);
+  });
+  for_each(filled, [&](const CUpti_Activity& record) {
+    ++health_.records;
+    if (!RecordReader::is_launch(record)) reader_.read_activity(record, consumer);
+  });
+  count_dropped();
+  buffers.reuse(filled);
+}
+
+GpuHealth CuptiActivity::health() const {
+  GpuHealth health = health_;
+  health.source = "CUPTI " + std::to_string(cupti_.version);
+  health.cupti_version = cupti_.version;
+  health.buffers_lost += CuptiBuffers::instance().lost() - lost_before_;
+  health.no_buffer = CuptiBuffers::instance().refused() - refused_before_;
+  return health;
+}
+
+void CuptiActivity::set_clock() {
+  if (cupti_.register_timestamp_callback != nullptr &&
+      cupti_.register_timestamp_callback(&now) == CUPTI_SUCCESS)
+    return;
+  clock_ = DeviceClock(TickScale::measure().ns_per_tick());
+  read_clock();
+}
+
+// Both clocks as close together as can be: of a few tries, the shortest.
+void CuptiActivity::read_clock() {
+  if (clock_.is_ours()) return;
+  constexpr int kTries = 3;
+  std::uint64_t shortest = ~std::uint64_t{0};
+  std::uint64_t device_ns = 0;
+  std::uint64_t ticks = 0;
+  for (int i = 0; i < kTries; ++i) {
+    std::uint64_t cupti_ns = 0;
+    const std::uint64_t before = clock_ticks();
+    if (cupti_.get_timestamp(&cupti_ns) != CUPTI_SUCCESS) return;
+    const std::uint64_t length = clock_ticks() - before;
+    if (length >= shortest) continue;
+    shortest = length;
+    device_ns = cupti_ns;
+    ticks = before + length / 2;
+  }
+  clock_.add_reading(device_ns, ticks);
+}
+
+template <typename Function>
+void CuptiActivity::for_each(const std::vector<CuptiBuffers::Filled>& buffers,
+                             const Function& function) const {
+  for (const CuptiBuffers::Filled& buffer : buffers) {
+    CUpti_Activity* record = nullptr;
+    while (cupti_.next_record(buffer.data, buffer.bytes, &record) == CUPTI_SUCCESS)
+      function(*record);
+  }
+}
+
+// The count starts again at each reading.
+void CuptiActivity::count_dropped() {
+  std::size_t dropped = 0;
+  if (cupti_.dropped_records(nullptr, 0, &dropped) == CUPTI_SUCCESS) health_.dropped += dropped;
+}
+
+}  // namespace layertrace::cuda

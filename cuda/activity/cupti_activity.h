@@ -1,0 +1,64 @@
+// What GPUs do, by CUPTI's activity records.
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include <layertrace/profile.h>
+#include <layertrace/result.h>
+
+#include "activity/cupti_buffers.h"
+#include "activity/cupti_library.h"
+#include "activity/cupti_records.h"
+#include "activity/device_clock.h"
+#include "activity/graph_nodes.h"
+#include "capture/device.h"
+
+namespace layertrace::cuda {
+
+class CuptiActivity {
+ public:
+  explicit CuptiActivity(const CuptiLibrary& cupti);
+  ~CuptiActivity() { close(); }
+  CuptiActivity(const CuptiActivity&) = delete;  // CUPTI holds its address while it is subscribed
+  CuptiActivity& operator=(const CuptiActivity&) = delete;
+
+  // Subscribes, and sees whether CUPTI lets this user record at all.
+  Result<void> start();
+  Result<void> enable() noexcept;
+  void disable() noexcept;
+  void close() noexcept;
+
+  void push(std::uint64_t frame) noexcept;
+  void pop() noexcept;
+
+  // See DeviceCapture::drain().
+  void drain(DeviceConsumer& consumer, bool all);
+  GpuHealth health() const;
+
+ private:
+  static void CUPTIAPI on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                   const void* data);
+  void on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept;
+  void set_clock();
+  void read_clock();
+  void count_dropped();
+  template <typename Function>
+  void for_each(const std::vector<CuptiBuffers::Filled>& buffers, const Function& function) const;
+
+  const CuptiLibrary& cupti_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  bool subscribed_ = false;
+  DeviceClock clock_;
+  GpuHealth health_;
+  RecordReader reader_;
+  GraphNodes graph_nodes_;
+  std::chrono::steady_clock::time_point flushed_{};
+  std::uint64_t lost_before_ = 0;
+  std::uint64_t refused_before_ = 0;
+};
+
+}  // namespace layertrace::cuda

@@ -1,0 +1,61 @@
+// CUPTI's buffers: a few that go round. It takes them from us on threads of the program or of its
+// own, and gives them back filled.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace layertrace::cuda {
+
+class CuptiBuffers {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kMost = 64;
+
+  struct Filled {
+    std::uint8_t* data;
+    std::size_t bytes;
+  };
+
+  // One for the process, as CUPTI has one client.
+  static CuptiBuffers& instance();
+
+  // ---- For CUPTI ----
+
+  // nullptr when all are in use; counted.
+  std::uint8_t* take() noexcept;
+  void give_back(std::uint8_t* data, std::size_t bytes) noexcept;
+
+  // ---- For the one who reads them ----
+
+  std::vector<Filled> take_filled();
+  void reuse(const std::vector<Filled>& buffers);
+  // What comes while nobody wants it goes back unread, and is freed.
+  void want(bool wanted) noexcept;
+  // Waits until CUPTI holds no buffer, for so long at most. How many it still has.
+  std::size_t wait_for_all(std::chrono::milliseconds longest);
+
+  // Since the process began.
+  std::uint64_t lost() const noexcept { return lost_.load(); }
+  std::uint64_t refused() const noexcept { return refused_.load(); }
+
+ private:
+  void forget(std::uint8_t* data) noexcept;
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<std::uint8_t*> free_;
+  std::vector<Filled> filled_;
+  std::size_t made_ = 0;
+  std::size_t out_ = 0;
+  bool wanted_ = false;
+  std::atomic<std::uint64_t> lost_{0};
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace layertrace::cuda

@@ -1,0 +1,33 @@
+// What the ids of CUDA's functions in CUPTI's records stand for.
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "activity/cupti_library.h"
+#include "record/device_record.h"
+
+namespace layertrace::cuda {
+
+class CuptiCalls {
+ public:
+  struct Call {
+    NameId name = kNoName;  // without the version that CUPTI adds: "cudaLaunchKernel"
+    CallKind kind = CallKind::kAsk;
+  };
+
+  explicit CuptiCalls(const CuptiLibrary& cupti) : cupti_(cupti) {}
+
+  const Call& of(CUpti_CallbackDomain domain, std::uint32_t id);
+
+ private:
+  Call look_up(CUpti_CallbackDomain domain, std::uint32_t id) const;
+
+  const CuptiLibrary& cupti_;
+  std::vector<Call> runtime_;
+  std::vector<Call> driver_;
+};
+
+}  // namespace layertrace::cuda

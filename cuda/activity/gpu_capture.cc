@@ -1,0 +1,247 @@
+// What a session gets of the vendor's side: CUPTI's records, events, ranges, and what is in the
+// way.
+#include <dlfcn.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "activity/cuda_environment.h"
+#include "activity/cuda_runtime.h"
+#include "activity/cupti_activity.h"
+#include "activity/event_timer.h"
+#include "activity/nvtx_ranges.h"
+#include "base/clock.h"
+#include "capture/device.h"
+
+namespace layertrace {
+namespace cuda {
+namespace {
+
+// By the driver, which CUDA has loaded.
+std::string device_names() {
+  using GetCount = int (*)(int*);
+  using GetName = int (*)(char*, int, int);
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  const auto count_of =
+      driver != nullptr ? reinterpret_cast<GetCount>(dlsym(driver, "cuDeviceGetCount")) : nullptr;
+  const auto name_of =
+      driver != nullptr ? reinterpret_cast<GetName>(dlsym(driver, "cuDeviceGetName")) : nullptr;
+  int count = 0;
+  std::string names;
+  if (count_of == nullptr || name_of == nullptr || count_of(&count) != 0) return "GPU";
+  std::string first;
+  int same = 0;
+  for (int i = 0; i < count; ++i) {
+    std::array<char, 256> name{};
+    if (name_of(name.data(), static_cast<int>(name.size()) - 1, i) != 0) continue;
+    if (i == 0) first = name.data();
+    if (first == name.data()) {
+      ++same;
+    } else {
+      names += std::string(", ") + name.data();
+    }
+  }
+  if (same == 0) return "GPU";
+  return (same > 1 ? std::to_string(same) + " × " : "") + first + names;
+}
+
+// The devices that the program uses: none is started for our sake.
+bool is_in_use(int device) {
+  using GetState = int (*)(int, unsigned*, int*);
+  static const auto kGetState = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return driver != nullptr
+               ? reinterpret_cast<GetState>(dlsym(driver, "cuDevicePrimaryCtxGetState"))
+               : nullptr;
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return kGetState != nullptr && kGetState(device, &flags, &active) == 0 && active != 0;
+}
+
+// Either part may be missing, not both.
+class GpuCapture final : public DeviceCapture {
+ public:
+  GpuCapture(const CudaRuntime* runtime, std::unique_ptr<CuptiActivity> cupti,
+             std::shared_ptr<EventTimer> timer)
+      : runtime_(runtime), cupti_(std::move(cupti)), timer_(std::move(timer)) {}
+  ~GpuCapture() override { close(); }
+
+  Result<void> enable() noexcept override {
+    return cupti_ != nullptr ? cupti_->enable() : Result<void>();
+  }
+  void disable() noexcept override {
+    if (cupti_ != nullptr) cupti_->disable();
+  }
+  void close() noexcept override {
+    if (std::exchange(closed_, true)) return;
+    if (cupti_ != nullptr) cupti_->close();
+    if (timer_ != nullptr) {
+      on_own_thread([this] { timer_->close(); });
+    }
+  }
+
+  bool takes_scopes() const noexcept override { return cupti_ != nullptr; }
+  void push(std::uint64_t frame) noexcept override { cupti_->push(frame); }
+  void pop() noexcept override { cupti_->pop(); }
+
+  void drain(DeviceConsumer& consumer, bool all) override {
+    if (all) {
+      on_own_thread([&] {
+        synchronize();
+        drain_parts(consumer, true);
+      });
+      return;
+    }
+    if (!knows_writer_ && runtime_ != nullptr) runtime_->stay_out_of_captures();
+    knows_writer_ = true;
+    drain_parts(consumer, false);
+  }
+
+  GpuHealth health() const override {
+    GpuHealth health = cupti_ != nullptr ? cupti_->health() : GpuHealth{};
+    if (timer_ != nullptr) timer_->add_to(health);
+    health.timing = cupti_ == nullptr ? "events" : timer_ == nullptr ? "cupti" : "both";
+    return health;
+  }
+  std::string name() const override { return device_names(); }
+
+ private:
+  void drain_parts(DeviceConsumer& consumer, bool all) {
+    if (cupti_ != nullptr) cupti_->drain(consumer, all);
+    if (timer_ != nullptr) timer_->drain(consumer, all);
+  }
+
+  // The program's own thread keeps its device.
+  template <typename Function>
+  void on_own_thread(const Function& function) noexcept {
+    try {
+      std::thread thread([&] {
+        if (runtime_ != nullptr) runtime_->stay_out_of_captures();
+        try {
+          function();
+        } catch (...) {  // no memory: what came so far was handed on
+        }
+      });
+      thread.join();
+    } catch (...) {  // no thread to be had
+    }
+  }
+
+  // Lets the devices finish what they were asked for, at the end of a session: a record of what
+  // still runs would have no end. On a thread of our own, whose device may change.
+  void synchronize() const {
+    int count = 0;
+    if (runtime_ == nullptr || runtime_->get_device_count(&count) != cudaSuccess) return;
+    for (int i = 0; i < count; ++i) {
+      if (!is_in_use(i) || runtime_->set_device(i) != cudaSuccess) continue;
+      if (runtime_->synchronize() != cudaSuccess) runtime_->get_last_error();
+    }
+  }
+
+  const CudaRuntime* const runtime_;
+  const std::unique_ptr<CuptiActivity> cupti_;
+  const std::shared_ptr<EventTimer> timer_;
+  bool knows_writer_ = false;
+  bool closed_ = false;
+};
+
+// Both kinds of marks.
+class TwoMarks final : public LayerMarks {
+ public:
+  TwoMarks(std::shared_ptr<LayerMarks> first, std::shared_ptr<LayerMarks> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  void begin_layer(LayerId layer, Phase phase, std::uint64_t frame) noexcept override {
+    first_->begin_layer(layer, phase, frame);
+    second_->begin_layer(layer, phase, frame);
+  }
+  void begin_region(NameId name, Phase phase) noexcept override {
+    first_->begin_region(name, phase);
+    second_->begin_region(name, phase);
+  }
+  void end() noexcept override {
+    second_->end();
+    first_->end();
+  }
+
+ private:
+  const std::shared_ptr<LayerMarks> first_;
+  const std::shared_ptr<LayerMarks> second_;
+};
+
+std::shared_ptr<LayerMarks> join(std::shared_ptr<LayerMarks> first,
+                                 std::shared_ptr<LayerMarks> second) {
+  if (first == nullptr) return second;
+  if (second == nullptr) return first;
+  return std::make_shared<TwoMarks>(std::move(first), std::move(second));
+}
+
+Result<std::unique_ptr<CuptiActivity>> start_cupti() {
+  const auto& library = CuptiLibrary::load();
+  if (!library) return library.error();
+  auto activity = std::make_unique<CuptiActivity>(*library);
+  if (auto started = activity->start(); !started) return started.error();
+  return activity;
+}
+
+}  // namespace
+}  // namespace cuda
+
+Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
+  DeviceParts parts;
+  std::shared_ptr<LayerMarks> ranges;
+  if (request.nvtx) ranges = cuda::NvtxRanges::make(*request.definitions);
+  const cuda::CudaRuntime* runtime = cuda::CudaRuntime::load();
+  if (const auto other = cuda::other_profiler()) {
+    const Error error{"cannot record what the GPU does",
+                      other->name + " is attached to this process (" + other->sign + ")",
+                      "It is shown layers as NVTX ranges. To record with layertrace, run the program "
+                      "without it"};
+    if (request.require_gpu) return error;
+    parts.notes.push_back(error.message());
+    parts.marks = std::move(ranges);
+    return parts;
+  }
+
+  std::unique_ptr<cuda::CuptiActivity> cupti;
+  Timing timing = request.timing;
+  if (timing != Timing::kEvents) {
+    auto started = cuda::start_cupti();
+    if (!started && request.require_gpu) return started.error();
+    if (started) {
+      cupti = std::move(*started);
+    } else {
+      parts.notes.push_back(started.error().message());
+      timing = Timing::kEvents;
+    }
+  }
+  std::shared_ptr<cuda::EventTimer> timer;
+  if (timing != Timing::kCupti && runtime != nullptr && request.current_stream != nullptr) {
+    timer = std::make_shared<cuda::EventTimer>(*runtime, request.current_stream,
+                                               TickScale::measure().ns_per_tick());
+  }
+  if (timing == Timing::kEvents) {
+    if (timer == nullptr) {
+      const Error error{"cannot time layers by CUDA events", "this process has no CUDA runtime",
+                        "Use a torch that is built for CUDA"};
+      if (request.require_gpu) return error;
+      parts.notes.push_back(error.message());
+    } else if (request.timing != Timing::kEvents) {
+      parts.notes.emplace_back(
+          "the GPU's time is taken by CUDA events instead: that of layers, without single kernels");
+    }
+  }
+  parts.marks = cuda::join(std::move(ranges), timer);
+  if (cupti != nullptr || timer != nullptr)
+    parts.capture = std::make_shared<cuda::GpuCapture>(runtime, std::move(cupti), std::move(timer));
+  return parts;
+}
+
+std::shared_ptr<LayerMarks> make_range_marks(const Definitions& definitions) {
+  return cuda::NvtxRanges::make(definitions);
+}
+
+}  // namespace layertrace
