@@ -1,8 +1,5 @@
 #include "perfetto/device_tracks.h"
 
-#include <perfetto.h>
-
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -13,32 +10,6 @@
 
 namespace layertrace {
 namespace {
-
-using perfetto::protos::pbzero::TrackEvent;
-
-// A slice's annotations, added as SliceEvent adds them.
-class Annotations {
- public:
-  explicit Annotations(TrackEvent& event) : event_(event) {}
-
-  void annotate_string(std::uint8_t name, std::uint32_t string_iid) {
-    add(name)->set_string_value_iid(string_iid);
-  }
-  void annotate_text(std::uint8_t name, std::string_view value) {
-    add(name)->set_string_value(value.data(), value.size());
-  }
-  void annotate_uint(std::uint8_t name, std::uint64_t value) { add(name)->set_uint_value(value); }
-  void annotate_double(std::uint8_t name, double value) { add(name)->set_double_value(value); }
-
- private:
-  perfetto::protos::pbzero::DebugAnnotation* add(std::uint8_t name) {
-    auto* annotation = event_.add_debug_annotations();
-    annotation->set_name_iid(name);
-    return annotation;
-  }
-
-  TrackEvent& event_;
-};
 
 // "128x1x1".
 class Extent {
@@ -56,7 +27,7 @@ class Extent {
   char* end_ = text_.data();
 };
 
-void describe_what(Annotations& event, const DeviceActivity& what) {
+void describe_what(WideSliceEvent& event, const DeviceActivity& what) {
   const auto number = [&event](annotation::Id name, std::uint64_t value) {
     if (value != 0) event.annotate_uint(name, value);
   };
@@ -94,15 +65,14 @@ void DeviceTracks::device(const DeviceSpan& span) {
   const std::uint32_t category = strings.category(span.phase);
   const Owner owner = strings.owner(span.layer, span.cause);
 
-  TrackEvent* event = activities_.begin(sequence, span.start_ns, category, name);
-  if (span.launch_ns != 0) event->add_flow_ids(format::kCorrelationFlows | what.correlation);
-  if (span.call != 0) event->add_flow_ids(span.call);
-  Annotations annotations(*event);
-  owner.annotate(annotations);
-  describe_what(annotations, what);
-  if (span.launch_ns != 0) annotations.annotate_uint(annotation::kLaunch, span.launch_ns);
-  if (span.launch_tid != 0) annotations.annotate_uint(annotation::kLaunchThread, span.launch_tid);
-  activities_.end(sequence, span.end_ns);
+  WideSliceEvent event = activities_.begin(sequence, span.start_ns, category, name);
+  if (span.launch_ns != 0) event.add_flow_id(format::kCorrelationFlows | what.correlation);
+  if (span.call != 0) event.add_flow_id(span.call);
+  owner.annotate(event);
+  describe_what(event, what);
+  if (span.launch_ns != 0) event.annotate_uint(annotation::kLaunch, span.launch_ns);
+  if (span.launch_tid != 0) event.annotate_uint(annotation::kLaunchThread, span.launch_tid);
+  activities_.end(sequence, event, span.end_ns);
   counters_.activity(span);
 }
 
@@ -129,13 +99,12 @@ void DeviceTracks::launch(const LaunchSpan& span) {
   const std::uint32_t category = strings.category(span.phase);
   const Owner owner = strings.owner(span.layer, Cause::kNone);
 
-  TrackEvent* event = calls_.begin(sequence, span.start_ns, category, name);
-  event->add_flow_ids(format::kCorrelationFlows | span.correlation);
-  Annotations annotations(*event);
-  owner.annotate(annotations);
-  annotations.annotate_uint(annotation::kCorrelation, span.correlation);
-  annotations.annotate_text(annotation::kKind, format::kind_name(span.kind));
-  calls_.end(sequence, span.end_ns);
+  WideSliceEvent event = calls_.begin(sequence, span.start_ns, category, name);
+  event.add_flow_id(format::kCorrelationFlows | span.correlation);
+  owner.annotate(event);
+  event.annotate_uint(annotation::kCorrelation, span.correlation);
+  event.annotate_text(annotation::kKind, format::kind_name(span.kind));
+  calls_.end(sequence, event, span.end_ns);
 }
 
 void DeviceTracks::event_pair(const EventSpan& span) {
@@ -155,11 +124,11 @@ void DeviceTracks::event_pair(const EventSpan& span) {
   const std::uint32_t category = strings.category(span.phase);
   const Owner owner = strings.owner(span.layer, Cause::kNone);
 
-  Annotations annotations(*layers_.begin(sequence, span.start_ns, category, name));
-  owner.annotate(annotations);
-  annotations.annotate_uint(annotation::kHost, span.host_ns);
-  annotations.annotate_uint(annotation::kDepth, span.depth);
-  layers_.end(sequence, span.end_ns);
+  WideSliceEvent event = layers_.begin(sequence, span.start_ns, category, name);
+  owner.annotate(event);
+  event.annotate_uint(annotation::kHost, span.host_ns);
+  event.annotate_uint(annotation::kDepth, span.depth);
+  layers_.end(sequence, event, span.end_ns);
 }
 
 }  // namespace layertrace

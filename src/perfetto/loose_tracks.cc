@@ -1,10 +1,14 @@
 #include "perfetto/loose_tracks.h"
 
+#include <perfetto.h>
+
 #include <iterator>
 
 #include "perfetto/slice_strings.h"
 
 namespace layertrace {
+
+using perfetto::protos::pbzero::TrackEvent;
 
 void LooseTracks::start(Sequence& sequence) {
   sequence.id = format::loose_sequence(kind_, static_cast<std::uint32_t>(tracks_.size() - 1));
@@ -17,21 +21,19 @@ void LooseTracks::start(Sequence& sequence) {
   tell_annotation_names(*packet, std::size(kAnnotationNames));
 }
 
-LooseTracks::TrackEvent* LooseTracks::begin(const Sequence& sequence, std::uint64_t ns,
-                                            std::uint32_t category, std::uint32_t name) {
-  auto* packet = packets_.add(sequence.id);
-  packet->set_timestamp(ns);
-  auto* event = packet->set_track_event();
-  event->set_type(TrackEvent::TYPE_SLICE_BEGIN);
-  event->add_category_iids(category);
-  if (name != 0) event->set_name_iid(name);
+WideSliceEvent LooseTracks::begin(const Sequence& sequence, std::uint64_t ns,
+                                  std::uint32_t category, std::uint32_t name) {
+  WideSliceEvent event(packets_.room_for<WideSliceEvent>(), ns, sequence.id,
+                       TrackEvent::TYPE_SLICE_BEGIN);
+  event.add_category_iid(category);
+  if (name != 0) event.set_name_iid(name);
   return event;
 }
 
-void LooseTracks::end(const Sequence& sequence, std::uint64_t ns) {
-  auto* packet = packets_.add(sequence.id);
-  packet->set_timestamp(ns);
-  packet->set_track_event()->set_type(TrackEvent::TYPE_SLICE_END);
+void LooseTracks::end(const Sequence& sequence, WideSliceEvent& begun, std::uint64_t ns) {
+  packets_.slice_done(begun.finish());
+  SliceEvent event(packets_.room_for<SliceEvent>(), ns, sequence.id, TrackEvent::TYPE_SLICE_END);
+  packets_.slice_done(event.finish());
 }
 
 }  // namespace layertrace

@@ -2,8 +2,6 @@
 // the trace's own clock. What overlaps lies on sibling tracks: nothing is cut, nothing left out.
 #pragma once
 
-#include <perfetto.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -13,14 +11,13 @@
 #include "perfetto/format.h"
 #include "perfetto/packet_block.h"
 #include "perfetto/sequence.h"
+#include "perfetto/slice_event.h"
 #include "perfetto/stretches.h"
 
 namespace layertrace {
 
 class LooseTracks {
  public:
-  using TrackEvent = perfetto::protos::pbzero::TrackEvent;
-
   LooseTracks(PacketBlock& packets, format::TrackKind kind) : packets_(packets), kind_(kind) {}
 
   // Of the tracks of this `family`, one with nothing in this stretch of time. A new one is told to
@@ -43,10 +40,11 @@ class LooseTracks {
     return fresh.sequence;
   }
 
-  // A slice's first packet, for its flows and annotations, and its last.
-  TrackEvent* begin(const Sequence& sequence, std::uint64_t ns, std::uint32_t category,
-                    std::uint32_t name);
-  void end(const Sequence& sequence, std::uint64_t ns);
+  // A slice: its first packet, into which its flows and annotations go, and, when these are there,
+  // its end.
+  WideSliceEvent begin(const Sequence& sequence, std::uint64_t ns, std::uint32_t category,
+                       std::uint32_t name);
+  void end(const Sequence& sequence, WideSliceEvent& begun, std::uint64_t ns);
 
  private:
   struct Track {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/byte_sink.h"
-#include "perfetto/slice_event.h"
 
 namespace layertrace {
 
@@ -23,10 +22,11 @@ class PacketBlock {
   // A packet of this sequence for protozero to fill, before the next one is asked for.
   TracePacket* add(std::uint32_t sequence);
   // Where the next slice may be written, and up to where it was.
-  std::uint8_t* slice_room() {
+  template <typename Slice>
+  std::uint8_t* room_for() {
     if (packets_ != 0) [[unlikely]]
       gather();
-    if (used_ + SliceEvent::kMaxBytes > block_.size()) [[unlikely]]
+    if (used_ + Slice::kMaxBytes > block_.size()) [[unlikely]]
       flush();
     return block_.data() + used_;
   }

@@ -244,7 +244,7 @@ pb::TracePacket* Writer::packet(Sequence& sequence, std::uint64_t ns) {
 }
 
 SliceEvent Writer::slice(Sequence& sequence, std::uint64_t ns, TrackEvent::Type type) {
-  return {packets_.slice_room(), advance(sequence, ns), sequence.id, type};
+  return {packets_.room_for<SliceEvent>(), advance(sequence, ns), sequence.id, type};
 }
 
 // ---- Spans ----
