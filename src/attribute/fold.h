@@ -12,7 +12,7 @@
 
 #include <layertrace/profile.h>
 
-#include "attribute/series.h"
+#include "attribute/figure_table.h"
 #include "attribute/span.h"
 #include "attribute/step_sums.h"
 
@@ -23,7 +23,7 @@ class Fold final : public SpanSink {
   // The medians' samples and the list of steps take about `memory_bytes` at most: where there are
   // more, they are thinned out.
   explicit Fold(const Dictionary& dictionary, std::size_t memory_bytes = std::size_t{8} << 20)
-      : dictionary_(dictionary), memory_bytes_(memory_bytes) {}
+      : dictionary_(dictionary), memory_bytes_(memory_bytes), table_(memory_bytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override;
@@ -78,15 +78,6 @@ class Fold final : public SpanSink {
     PhaseTimes phase_ns{};     // on the thread that ended it
     StepSums sums;
   };
-  struct PhaseSeries {
-    static constexpr std::size_t kCount = 7;
-    Series calls, host_ns, self_host_ns, activities, activity_ns, self_activity_ns, busy_ns;
-    bool touched = false;
-
-    void add(Cell& cell, const SampleClock& clock);
-    void halve();
-    PhaseStats stats(std::uint64_t steps, std::size_t slots) const;
-  };
 
   void end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by);
   void end_activity(LaneState& state, std::uint64_t end_ns);
@@ -101,8 +92,6 @@ class Fold final : public SpanSink {
   void open_step(std::uint64_t ns, std::uint64_t index);
   void fold_oldest();
   void keep_within_memory();
-  void halve_series();
-  PhaseSeries& series(std::size_t slot);
   void fill_layers(Profile& profile) const;
   void note_rest(StepSums& rest);
   void note_modules_not_entered(const Profile& profile);
@@ -120,16 +109,10 @@ class Fold final : public SpanSink {
   std::uint32_t passes_ = 0;          // of autograd that are open on any lane
   std::uint64_t outside_window_ = 0;  // what a device did, asked for while nothing was recorded
   std::vector<Step> steps_;
-  std::uint64_t step_count_ = 0;
   std::uint64_t step_stride_ = 1;
-  Series step_series_;
   std::uint64_t steps_without_mark_ = 0;
   std::size_t memory_bytes_;
-  SampleClock clock_;
-  std::size_t slots_ = 0;
-  std::size_t series_count_ = 0;
-  std::vector<PhaseSeries> layers_;
-  std::array<PhaseSeries, kPhaseCount> outside_;
+  FigureTable table_;
   Ledger activities_;
   Ledger nodes_;
   std::uint64_t inferred_ = 0;
