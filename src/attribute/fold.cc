@@ -22,8 +22,9 @@ bool is_pass(SpanKind kind, Phase phase, LayerId layer) noexcept {
 
 }  // namespace
 
-void Fold::open_lane(Lane lane, std::uint64_t /*tid*/, const std::string& /*name*/) {
+void Fold::open_lane(Lane lane, std::uint64_t tid, const std::string& /*name*/) {
   if (lane >= lanes_.size()) lanes_.resize(lane + 1);
+  lanes_[lane].tid = static_cast<std::uint32_t>(tid);
 }
 
 void Fold::close_lane(Lane lane) {
@@ -44,7 +45,21 @@ void Fold::begin(Lane lane, const SpanBegin& span) {
     ++passes_;
   }
   state.scopes.push_back(open);
+  if (!is_part_of_layer(span.kind, span.layer)) tell_place(state, span.start_ns);
   if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer)) enter_layer(state, open);
+}
+
+// For a device that waits: the innermost that counts on its own is where the thread is.
+void Fold::tell_place(const LaneState& state, std::uint64_t ns) {
+  if (!has_device_) return;
+  const auto inside =
+      std::ranges::find_if(std::ranges::reverse_view(state.scopes),
+                           [](const auto& s) { return !is_part_of_layer(s.kind, s.layer); });
+  if (inside == state.scopes.rend()) {
+    device_idle_.move(state.tid, ns, kNoLayer, Phase::kOther);
+  } else {
+    device_idle_.move(state.tid, ns, inside->layer, inside->phase);
+  }
 }
 
 void Fold::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
@@ -80,24 +95,39 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
 }
 
 void Fold::device(const DeviceSpan& span) {
-  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
-  StepSums& sums = sums_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
-  if (&sums == &nowhere_) {
+  device_idle_.activity(span);
+  OpenStep* const step = step_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  if (step == nullptr) {
     ++outside_window_;
     return;
   }
-  Cell& cell =
-      span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
+  Cell& cell = cell_of(step->sums, span.layer, span.phase);
   ++cell.activities;
   cell.activity_ns += ns;
   cell.busy.add({span.start_ns, span.start_ns + ns});
-  sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
+  step->sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
+  if (span.cause == Cause::kEarlierGraph) ++earlier_graphs_;
+  (step->end_ns == 0 ? rest_kernels_ : kernels_).add(span);
+}
+
+void Fold::launch(const LaunchSpan& span) {
+  device_idle_.call(span);
+  if (span.kind == CallKind::kWait) return;
+  ++cell_of(sums_at(span.start_ns), span.layer, span.phase).launches;
+}
+
+void Fold::event_pair(const EventSpan& span) {
+  ++event_pairs_;
+  cell_of(sums_at(span.host_ns), span.layer, span.phase).event_ns +=
+      span.end_ns - std::min(span.end_ns, span.start_ns);
 }
 
 void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (state.scopes.empty()) return;
   OpenSpan span = state.scopes.back();
   state.scopes.pop_back();
+  if (!is_part_of_layer(span.kind, span.layer)) tell_place(state, end_ns);
   if (is_pass(span.kind, span.phase, span.layer)) {
     --state.passes;
     --passes_;
@@ -190,13 +220,18 @@ void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns,
 
 // ---- Steps ----
 
-StepSums& Fold::sums_at(std::uint64_t ns) {
+Fold::OpenStep* Fold::step_at(std::uint64_t ns) {
   for (OpenStep& step : std::ranges::reverse_view(open_steps_)) {
     if (ns < step.start_ns) continue;
     const bool paused = step.end_ns != 0 && ns >= step.end_ns;  // no step has begun since
-    return paused ? nowhere_ : step.sums;
+    return paused ? nullptr : &step;
   }
-  return open_steps_.empty() ? nowhere_ : open_steps_.front().sums;
+  return open_steps_.empty() ? nullptr : &open_steps_.front();
+}
+
+StepSums& Fold::sums_at(std::uint64_t ns) {
+  OpenStep* const step = step_at(ns);
+  return step != nullptr ? step->sums : nowhere_;
 }
 
 void Fold::open_step(std::uint64_t ns, std::uint64_t index) {
@@ -208,6 +243,7 @@ void Fold::open_step(std::uint64_t ns, std::uint64_t index) {
   step.index = index;
   step.start_ns = ns;
   open_steps_.push_back(std::move(step));
+  device_idle_.begin_step(ns);
 }
 
 void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) {
@@ -218,6 +254,8 @@ void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) 
     spare_.push_back(std::move(open_steps_.back().sums));
     spare_.back().clear();
     open_steps_.pop_back();
+    device_idle_.drop_last_step();
+    rest_kernels_.clear();
   }
   if (!on) {
     // What is open on any thread may end later, but no more of it counts.
@@ -254,6 +292,9 @@ void Fold::end_step(Lane lane, std::uint64_t ns) {
   step.end_ns = std::max(ns, step.start_ns + 1);
   for (LaneState& state : lanes_) divide_open_spans(state, ns);
   step.phase_ns = lanes_[lane].step_ns;
+  device_idle_.end_step(step.end_ns, lanes_[lane].tid);
+  kernels_.merge(rest_kernels_);
+  rest_kernels_.clear();
   for (LaneState& state : lanes_) state.step_ns = {};
 }
 
@@ -278,6 +319,7 @@ void Fold::fold_oldest() {
   waiting.host_ns -= waited_ns;
   waiting.self_host_ns -= waited_ns;
 
+  result.devices = device_idle_.fold_oldest(sums);
   if (table_.steps() % step_stride_ == 0) steps_.push_back(result);
   sums.add_children(dictionary_.layers);
   table_.begin_step(result.wall_ns);
@@ -296,9 +338,11 @@ void Fold::fold_oldest() {
 }
 
 void Fold::keep_within_memory() {
-  if (steps_.size() * sizeof(Step) <= memory_bytes_ / 2) return;
+  const std::size_t devices = steps_.empty() ? 0 : steps_.back().devices.size();
+  const std::size_t step_bytes = sizeof(Step) + devices * sizeof(DeviceStep);
+  if (steps_.size() * step_bytes <= memory_bytes_ / 2) return;
   step_stride_ *= 2;
-  for (std::size_t i = 0; 2 * i < steps_.size(); ++i) steps_[i] = steps_[2 * i];
+  for (std::size_t i = 1; 2 * i < steps_.size(); ++i) steps_[i] = std::move(steps_[2 * i]);
   steps_.resize((steps_.size() + 1) / 2);
 }
 

@@ -17,9 +17,11 @@ void add_closing(Health& health, const Health& closing) {
   health.op_cost_ns = closing.op_cost_ns;
   health.writer_cpu_ns = closing.writer_cpu_ns;
   health.tracing_share = closing.tracing_share;
-  const std::uint64_t outside_steps = health.gpu.outside_steps;  // which the spans do tell
+  const GpuHealth told = health.gpu;  // by the spans
   health.gpu = closing.gpu;
-  health.gpu.outside_steps = outside_steps;
+  health.gpu.outside_steps = told.outside_steps;
+  health.gpu.event_pairs = told.event_pairs;
+  health.gpu.earlier_graphs = told.earlier_graphs;
   health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
 }
 
@@ -39,9 +41,12 @@ Profile Fold::finish(std::uint64_t end_ns) {
       const std::uint64_t last_ns = busiest == lanes_.end() ? 0 : busiest->last_ns;
       if (busiest != lanes_.end()) rest.phase_ns = busiest->step_ns;
       rest.end_ns = std::max({end_ns, rest.start_ns + 1, last_ns});
+      device_idle_.end_step(rest.end_ns, busiest == lanes_.end() ? 0 : busiest->tid);
+      kernels_.merge(rest_kernels_);
     } else {
       note_rest(rest.sums);
       open_steps_.pop_back();
+      device_idle_.drop_last_step();
     }
   }
   while (!open_steps_.empty()) fold_oldest();
@@ -58,6 +63,8 @@ Profile Fold::finish(std::uint64_t end_ns) {
   profile.steps = std::move(steps_);
   profile.step_count = table_.steps();
   profile.step_ns = table_.step_ns();
+  profile.kernels = kernels_.kernels(dictionary_.names);
+  profile.idle = device_idle_.idle(table_.steps());
   fill_health(profile.health);
   return profile;
 }
@@ -141,6 +148,8 @@ void Fold::fill_health(Health& health) const {
   health.cut_scopes = cut_scopes_;
   health.thrown_scopes = thrown_scopes_;
   health.gpu.outside_steps = outside_window_;
+  health.gpu.event_pairs = event_pairs_;
+  health.gpu.earlier_graphs = earlier_graphs_;
   health.notes = notes_;
 }
 
