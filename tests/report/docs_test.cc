@@ -45,7 +45,7 @@ TEST(Docs, ShowTreesAsTheyArePrinted) {
 TEST(Docs, DescribeEveryKeyOfTheJson) {
   const std::string doc = read_doc("json.md");
   if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/json.md";
-  Profile profile = made::small_net();
+  Profile profile = made::gpu_net();
   for (PhaseStats& phase : profile.layers[0].phases) phase.calls = made::constant(1);
   std::set<std::string> keys{"count", "ns", "names"};
   collect_keys(nlohmann::json::parse(layers_json(profile)), keys);
