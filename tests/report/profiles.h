@@ -149,6 +149,8 @@ inline Profile gpu_net() {
   net.steps({10 * kMs, 12 * kMs});
   net.outside(Phase::kData, 2 * kMs, 1);
   net.outside(Phase::kOptimizer, 1 * kMs, 3);
+  net.profile.outside[static_cast<std::size_t>(Phase::kOptimizer)].busy_ns = constant(3 * kUs);
+  net.profile.outside[static_cast<std::size_t>(Phase::kData)].busy_ns = constant(200 * kUs);
 
   Profile profile = std::move(net.profile);
   profile.steps[0].devices = {{0, 2'000'000, 8'000'000, 100'000}};
