@@ -42,6 +42,25 @@ TEST(Docs, ShowTreesAsTheyArePrinted) {
   EXPECT_NE(doc.find("```\n" + table + "```\n"), std::string::npos);
 }
 
+TEST(Docs, ShowTheGpuAsItIsPrinted) {
+  const std::string doc = read_doc("gpu.md");
+  if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/gpu.md";
+  EXPECT_NE(doc.find("```\n" + tree(made::gpu_net()) + "```\n"), std::string::npos);
+  EXPECT_NE(doc.find("run.pftrace\n" + kernels_table(made::gpu_net()) + "```\n"),
+            std::string::npos);
+}
+
+// The names of columns stand in the error of one that is unknown.
+TEST(Docs, DescribeEveryColumn) {
+  const std::string doc = read_doc("tree.md");
+  if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/tree.md";
+  std::istringstream names(parse_column("").error().remedy.substr(12));
+  int count = 0;
+  for (std::string name; std::getline(names >> std::ws, name, ','); ++count)
+    EXPECT_NE(doc.find("`" + name + "`"), std::string::npos) << name;
+  EXPECT_EQ(count, 18);
+}
+
 TEST(Docs, DescribeEveryKeyOfTheJson) {
   const std::string doc = read_doc("json.md");
   if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/json.md";
