@@ -96,7 +96,7 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
 
 void Fold::device(const DeviceSpan& span) {
   device_idle_.activity(span);
-  OpenStep* const step = step_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  OpenStep* const step = step_asked_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
   if (step == nullptr) {
     ++outside_window_;
     return;
@@ -114,13 +114,16 @@ void Fold::device(const DeviceSpan& span) {
 void Fold::launch(const LaunchSpan& span) {
   device_idle_.call(span);
   if (span.kind == CallKind::kWait) return;
-  ++cell_of(sums_at(span.start_ns), span.layer, span.phase).launches;
+  if (OpenStep* const step = step_asked_at(span.start_ns))
+    ++cell_of(step->sums, span.layer, span.phase).launches;
 }
 
 void Fold::event_pair(const EventSpan& span) {
   ++event_pairs_;
-  cell_of(sums_at(span.host_ns), span.layer, span.phase).event_ns +=
-      span.end_ns - std::min(span.end_ns, span.start_ns);
+  if (OpenStep* const step = step_asked_at(span.host_ns)) {
+    cell_of(step->sums, span.layer, span.phase).event_ns +=
+        span.end_ns - std::min(span.end_ns, span.start_ns);
+  }
 }
 
 void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
@@ -232,6 +235,15 @@ Fold::OpenStep* Fold::step_at(std::uint64_t ns) {
   return paused ? nullptr : step;
 }
 
+// In which step did the host ask for it? Nothing where that was before the recording, or in a pause:
+// a device is recorded a little longer than the host. What comes later than its step is kept open
+// belongs to the oldest that is.
+Fold::OpenStep* Fold::step_asked_at(std::uint64_t ns) {
+  if (open_steps_.empty()) return nullptr;
+  if (ns < open_steps_.front().start_ns && ns >= folded_until_ns_) return nullptr;
+  return step_at(ns);
+}
+
 StepSums& Fold::sums_at(std::uint64_t ns) {
   OpenStep* const step = step_at(ns);
   return step != nullptr ? step->sums : nowhere_;
@@ -306,6 +318,7 @@ void Fold::gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) {
 void Fold::fold_oldest() {
   OpenStep step = std::move(open_steps_.front());
   open_steps_.pop_front();
+  folded_until_ns_ = step.end_ns;
   StepSums& sums = step.sums;
 
   Step result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns, {}};

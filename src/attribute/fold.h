@@ -95,6 +95,7 @@ class Fold final : public SpanSink {
   void enter_layer(LaneState& state, const OpenSpan& span);
   void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums);
   OpenStep* step_at(std::uint64_t ns);
+  OpenStep* step_asked_at(std::uint64_t ns);
   StepSums& sums_at(std::uint64_t ns);
   static Cell& cell_of(StepSums& sums, LayerId layer, Phase phase) {
     return layer != kNoLayer ? sums.cell(layer, phase) : sums.outside(phase);
@@ -114,6 +115,7 @@ class Fold final : public SpanSink {
   // The step that runs, and the one before it, for lanes whose records come a little later.
   std::deque<OpenStep> open_steps_;
   StepSums nowhere_;  // for spans before the first window
+  std::uint64_t folded_until_ns_ = 0;  // the end of the last step that was folded
   std::vector<StepSums> spare_;
   bool has_device_ = false;
   std::uint32_t passes_ = 0;  // of autograd that are open on any lane
