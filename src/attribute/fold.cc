@@ -235,9 +235,9 @@ Fold::OpenStep* Fold::step_at(std::uint64_t ns) {
   return paused ? nullptr : step;
 }
 
-// In which step did the host ask for it? Nothing where that was before the recording, or in a pause:
-// a device is recorded a little longer than the host. What comes later than its step is kept open
-// belongs to the oldest that is.
+// In which step did the host ask for it? Nothing where that was before the recording, or in a
+// pause: a device is recorded a little longer than the host. What comes later than its step is kept
+// open belongs to the oldest that is.
 Fold::OpenStep* Fold::step_asked_at(std::uint64_t ns) {
   if (open_steps_.empty()) return nullptr;
   if (ns < open_steps_.front().start_ns && ns >= folded_until_ns_) return nullptr;

@@ -114,7 +114,7 @@ class Fold final : public SpanSink {
   bool recording_ = false;
   // The step that runs, and the one before it, for lanes whose records come a little later.
   std::deque<OpenStep> open_steps_;
-  StepSums nowhere_;  // for spans before the first window
+  StepSums nowhere_;                   // for spans before the first window
   std::uint64_t folded_until_ns_ = 0;  // the end of the last step that was folded
   std::vector<StepSums> spare_;
   bool has_device_ = false;
