@@ -140,9 +140,10 @@ def training(title: str, model: nn.Module, inputs: Tensor, targets: Tensor) -> W
     return Workload(title, model, step)
 
 
-def transformer() -> Workload:
-    words = torch.randint(100, (2, 16))
-    return training("a transformer of 24 tiny layers", Transformer(), words, words.flatten())
+def transformer(device: str = "cpu") -> Workload:
+    words = torch.randint(100, (2, 16)).to(device)
+    model = Transformer().to(device)
+    return training("a transformer of 24 tiny layers", model, words, words.flatten())
 
 
 def resnet18() -> Workload:
@@ -208,10 +209,12 @@ def after_stop(load: Workload) -> Iterator[None]:
 CPU = torch.profiler.ProfilerActivity.CPU
 
 
-def torch_profiler(**options: bool) -> Way:
+def torch_profiler(*, cuda: bool = False, **options: bool) -> Way:
+    activities = [CPU, torch.profiler.ProfilerActivity.CUDA] if cuda else [CPU]
+
     @contextmanager
     def way(_: Workload) -> Iterator[None]:
-        with torch.profiler.profile(activities=[CPU], **options):
+        with torch.profiler.profile(activities=activities, **options):
             yield
 
     return way

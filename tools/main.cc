@@ -20,6 +20,7 @@
 
 #include "doctor.h"
 #include "info.h"
+#include "kernels.h"
 #include "run.h"
 #include "simgpu.h"
 #include "view.h"
@@ -75,12 +76,15 @@ int run_tree(const TreeArguments& arguments) {
 void add_tree(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TreeArguments>();
   CLI::App* command = app.add_subcommand("tree", "The layer tree with forward and backward time");
-  // The error of an unknown name lists those that there are.
-  // As the error has it, in lines that fit.
+  // The error of an unknown name lists those that there are. As the error has it, in lines that
+  // fit.
   const auto list = [](const Error& error) {
     constexpr std::size_t kLine = 90;
     std::string names = error.remedy.substr(error.remedy.find(':') + 2);
-    if (names.size() > kLine) names[names.rfind(' ', kLine)] = '\n';
+    for (std::size_t start = 0; names.size() - start > kLine;) {
+      start = names.rfind(' ', start + kLine);
+      names[start++] = '\n';
+    }
     return names;
   };
   command->footer(
@@ -124,6 +128,46 @@ void add_layers(CLI::App& app, int& exit_code) {
   command->callback([arguments, &exit_code] {
     const auto profile = load(arguments->file);
     exit_code = profile ? print(layers_json(*profile)) : fail(profile.error());
+  });
+}
+
+void add_kernels(CLI::App& app, int& exit_code) {
+  struct Arguments : KernelArguments {
+    std::string color = "auto";
+  };
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("kernels", "What ran on the GPU: kernels, copies and sets, and for whom");
+  command->footer(
+      "Counts and times are of all recorded steps. With --module they are of that layer and all\n"
+      "below it.\n\n"
+      "Examples:\n"
+      "  layertrace kernels run.pftrace --limit 10\n"
+      "  layertrace kernels run.pftrace --module blocks.0 --sort count\n"
+      "  layertrace kernels run.pftrace --format json | jq -r '.kernels[] | [.short_name, .ns] | "
+      "@tsv'");
+  command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
+  command->add_option("--module", arguments->options.module, "Path of a layer");
+  command->add_option("--sort", arguments->sort, "time, count or name");
+  command->add_option("--format", arguments->format, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  constexpr int kMost = std::numeric_limits<int>::max();
+  command->add_option("--limit", arguments->options.limit, "So many at most; 0 for all")
+      ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
+  command->add_option("--width", arguments->options.width, "Fit into this many columns")
+      ->check(CLI::Range(1, kMost, "POSITIVE"));
+  command->add_option("--color", arguments->color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command->add_flag("--ascii", arguments->options.ascii, "Write with ASCII characters");
+  command->callback([arguments, &exit_code] {
+    KernelOptions& options = arguments->options;
+    const TreeOptions fitting = for_terminal(
+        1, {.width = options.width, .color = arguments->color == "always", .ascii = options.ascii});
+    options.width = fitting.width;
+    options.color = fitting.color && arguments->color != "never";
+    options.ascii = fitting.ascii;
+    const auto report = kernels_report(*arguments);
+    exit_code = report ? print(*report) : fail(report.error());
   });
 }
 
@@ -303,6 +347,7 @@ int run(int argc, char** argv) {
       "  layertrace run -- python train.py\n"
       "  layertrace tree run.pftrace --depth 2\n"
       "  layertrace layers run.pftrace --format json > run.json\n"
+      "  layertrace kernels run.pftrace --limit 10\n"
       "  layertrace view run.pftrace\n\n"
       "`layertrace COMMAND --help` tells more of each.");
   app.require_subcommand(1);
@@ -310,6 +355,7 @@ int run(int argc, char** argv) {
   add_run(app, exit_code);
   add_tree(app, exit_code);
   add_layers(app, exit_code);
+  add_kernels(app, exit_code);
   add_info(app, exit_code);
   add_view(app, exit_code);
   add_doctor(app, exit_code);

@@ -1,8 +1,5 @@
 #include "activity/cupti_activity.h"
 
-#include <array>
-#include <memory>
-#include <new>
 #include <string>
 
 #include <layertrace/layertrace.h>
@@ -13,13 +10,11 @@ namespace layertrace::cuda {
 namespace {
 
 // Kernels as they overlap: the kind without "concurrent" would make them wait for each other.
-constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                         CUPTI_ACTIVITY_KIND_RUNTIME,
-                                         CUPTI_ACTIVITY_KIND_DRIVER,
-                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                         CUPTI_ACTIVITY_KIND_MEMCPY,
-                                         CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                         CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr CUpti_ActivityKind kKinds[] = {
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr CUpti_ActivityKind kCallKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
+                                             CUPTI_ACTIVITY_KIND_DRIVER};
 constexpr CUpti_CallbackId kCallbacks[] = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
                                            CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
 
@@ -36,19 +31,9 @@ void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::
 
 std::uint64_t CUPTIAPI now() { return clock_ticks(); }
 
-// The ids that the calling thread has pushed: CUPTI does not tell the innermost, which a node of a
-// graph must know when it is captured.
-struct PushedFrames {
-  static constexpr std::size_t kMost = 256;
-  std::array<std::uint64_t, kMost> frames;
-  std::size_t count = 0;
-};
-
-// nullptr without memory: then nodes of graphs count as captured earlier.
-PushedFrames* pushed_frames() noexcept {
-  thread_local const std::unique_ptr<PushedFrames> frames(new (std::nothrow) PushedFrames);
-  return frames.get();
-}
+// The innermost id that the calling thread has pushed: CUPTI does not tell it, and a node of a
+// graph must know it when it is captured.
+thread_local std::uint64_t innermost_frame = 0;
 
 // Not by cuptiGetResultString: without a driver that of 13.2 calls itself until the stack is full.
 const char* reason(CUptiResult result) {
@@ -116,17 +101,36 @@ Result<void> CuptiActivity::start() {
 }
 
 Result<void> CuptiActivity::enable() noexcept {
+  CUptiResult result = CUPTI_SUCCESS;
   for (const CUpti_ActivityKind kind : kKinds) {
-    const CUptiResult result = cupti_.enable(kind);
-    if (result == CUPTI_SUCCESS) continue;
-    disable();
-    return refused(result);
+    if (result == CUPTI_SUCCESS) result = cupti_.enable(kind);
   }
-  return {};
+  if (result == CUPTI_SUCCESS) result = enable_calls();
+  if (result == CUPTI_SUCCESS) return {};
+  disable();
+  return refused(result);
 }
 
 void CuptiActivity::disable() noexcept {
   for (const CUpti_ActivityKind kind : kKinds) cupti_.disable(kind);
+  for (const CUpti_ActivityKind kind : kCallKinds) cupti_.disable(kind);
+}
+
+// Of the host's calls only those that ask a device for something or wait for it: PyTorch makes ten
+// others for each. A CUPTI that cannot tell them apart records all.
+CUptiResult CuptiActivity::enable_calls() noexcept {
+  if (cupti_.enable_runtime_call == nullptr || cupti_.enable_driver_call == nullptr) {
+    CUptiResult result = CUPTI_SUCCESS;
+    for (const CUpti_ActivityKind kind : kCallKinds) {
+      if (result == CUPTI_SUCCESS) result = cupti_.enable(kind);
+    }
+    return result;
+  }
+  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_RUNTIME_API))
+    cupti_.enable_runtime_call(id, 1);
+  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_DRIVER_API))
+    cupti_.enable_driver_call(id, 1);
+  return CUPTI_SUCCESS;
 }
 
 void CuptiActivity::close() noexcept {
@@ -141,17 +145,13 @@ void CuptiActivity::close() noexcept {
 
 void CuptiActivity::push(std::uint64_t frame) noexcept {
   cupti_.push_id(kTagKind, frame);
-  PushedFrames* const pushed = pushed_frames();
-  if (pushed == nullptr) return;
-  if (pushed->count < PushedFrames::kMost) pushed->frames[pushed->count] = frame;
-  ++pushed->count;
+  innermost_frame = frame;
 }
 
-void CuptiActivity::pop() noexcept {
+void CuptiActivity::pop(std::uint64_t outer) noexcept {
   std::uint64_t frame = 0;
   cupti_.pop_id(kTagKind, &frame);
-  if (PushedFrames* const pushed = pushed_frames(); pushed != nullptr && pushed->count != 0)
-    --pushed->count;
+  innermost_frame = outer;
 }
 
 // ---- Graphs ----
@@ -175,11 +175,9 @@ void CuptiActivity::on_graph_node(const CUpti_GraphData& graph, bool cloned) noe
       graph_nodes_.cloned(node, original);
     return;
   }
-  const PushedFrames* const pushed = pushed_frames();
-  const bool known =
-      pushed != nullptr && pushed->count != 0 && pushed->count <= PushedFrames::kMost;
-  if (known && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
-    graph_nodes_.created(node, pushed->frames[pushed->count - 1]);
+  const std::uint64_t frame = innermost_frame;
+  if (frame != 0 && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
+    graph_nodes_.created(node, frame);
 }
 
 // ---- Records ----

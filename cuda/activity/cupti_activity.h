@@ -33,7 +33,7 @@ class CuptiActivity {
   void close() noexcept;
 
   void push(std::uint64_t frame) noexcept;
-  void pop() noexcept;
+  void pop(std::uint64_t outer) noexcept;
 
   // See DeviceCapture::drain().
   void drain(DeviceConsumer& consumer, bool all);
@@ -42,6 +42,7 @@ class CuptiActivity {
  private:
   static void CUPTIAPI on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                    const void* data);
+  CUptiResult enable_calls() noexcept;
   void on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept;
   void set_clock();
   void read_clock();

@@ -1,5 +1,7 @@
 #include "activity/cupti_calls.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "record/definitions.h"
@@ -23,6 +25,16 @@ CallKind kind_of(std::string_view name) {
   return has("Memcpy") || has("Memset") ? CallKind::kCopy : CallKind::kAsk;
 }
 
+// Whatever a device's activity may come from: launches, copies, sets, graphs, and waiting. A
+// stream's own waiting for an event is none of the host's.
+bool is_wanted(std::string_view name) {
+  constexpr std::string_view kWords[] = {"Launch", "Memcpy",      "Memset",     "memcpy",
+                                         "memset", "Synchronize", "MemPrefetch"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [name](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 const CuptiCalls::Call& CuptiCalls::of(CUpti_CallbackDomain domain, std::uint32_t id) {
@@ -32,6 +44,24 @@ const CuptiCalls::Call& CuptiCalls::of(CUpti_CallbackDomain domain, std::uint32_
   if (id >= calls.size()) calls.resize(id + 1);
   if (calls[id].name == kNoName) calls[id] = look_up(domain, id);
   return calls[id];
+}
+
+const std::vector<CUpti_CallbackId>& CuptiCalls::wanted(CUpti_CallbackDomain domain) {
+  const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
+  std::vector<CUpti_CallbackId>& ids = runtime ? wanted_runtime_ : wanted_driver_;
+  if (!ids.empty()) return ids;
+  // Ids are dense, and newer versions have more than this one's headers know.
+  constexpr CUpti_CallbackId kBeyond = 200;
+  const auto last = (runtime ? CUpti_CallbackId{CUPTI_RUNTIME_TRACE_CBID_SIZE}
+                             : CUpti_CallbackId{CUPTI_DRIVER_TRACE_CBID_SIZE}) +
+                    kBeyond;
+  for (CUpti_CallbackId id = 1; id < last; ++id) {
+    const char* name = nullptr;
+    if (cupti_.callback_name(domain, id, &name) == CUPTI_SUCCESS && name != nullptr &&
+        is_wanted(name))
+      ids.push_back(id);
+  }
+  return ids;
 }
 
 CuptiCalls::Call CuptiCalls::look_up(CUpti_CallbackDomain domain, std::uint32_t id) const {

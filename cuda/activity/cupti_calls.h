@@ -21,6 +21,8 @@ class CuptiCalls {
   explicit CuptiCalls(const CuptiLibrary& cupti) : cupti_(cupti) {}
 
   const Call& of(CUpti_CallbackDomain domain, std::uint32_t id);
+  // The ids of the functions by which a device is asked for something, or waited for.
+  const std::vector<CUpti_CallbackId>& wanted(CUpti_CallbackDomain domain);
 
  private:
   Call look_up(CUpti_CallbackDomain domain, std::uint32_t id) const;
@@ -28,6 +30,8 @@ class CuptiCalls {
   const CuptiLibrary& cupti_;
   std::vector<Call> runtime_;
   std::vector<Call> driver_;
+  std::vector<CUpti_CallbackId> wanted_runtime_;
+  std::vector<CUpti_CallbackId> wanted_driver_;
 };
 
 }  // namespace layertrace::cuda

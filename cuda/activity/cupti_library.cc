@@ -73,6 +73,8 @@ Result<CuptiLibrary> CuptiLibrary::find(const std::string& torch_folder) {
                         bind(library, "cuptiGetCallbackName", cupti.callback_name) &&
                         bind(library, "cuptiGetGraphNodeId", cupti.graph_node_id);
   bind(library, "cuptiActivityRegisterTimestampCallback", cupti.register_timestamp_callback);
+  bind(library, "cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);
+  bind(library, "cuptiActivityEnableDriverApi", cupti.enable_driver_call);
   cupti.path = path_of(reinterpret_cast<void*>(cupti.get_version));
   if (!complete || cupti.get_version(&cupti.version) != CUPTI_SUCCESS) {
     return cannot("the CUPTI in " + cupti.path + " is not complete",

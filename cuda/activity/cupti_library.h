@@ -33,6 +33,8 @@ struct CuptiLibrary {
   decltype(&cuptiGetGraphNodeId) graph_node_id = nullptr;
   // Not in every version.
   decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp_callback = nullptr;
+  decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call = nullptr;
+  decltype(&cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
 
   // Looked for once, beside the torch that is loaded.
   static const Result<CuptiLibrary>& load();

@@ -27,6 +27,7 @@ class RecordReader {
   static bool is_launch(const CUpti_Activity& record) noexcept;
   void read_launch(const CUpti_Activity& record, DeviceConsumer& consumer);
   void read_activity(const CUpti_Activity& record, DeviceConsumer& consumer);
+  CuptiCalls& calls() noexcept { return calls_; }
 
  private:
   template <typename T>

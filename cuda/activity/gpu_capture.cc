@@ -86,7 +86,7 @@ class GpuCapture final : public DeviceCapture {
 
   bool takes_scopes() const noexcept override { return cupti_ != nullptr; }
   void push(std::uint64_t frame) noexcept override { cupti_->push(frame); }
-  void pop() noexcept override { cupti_->pop(); }
+  void pop(std::uint64_t outer) noexcept override { cupti_->pop(outer); }
 
   void drain(DeviceConsumer& consumer, bool all) override {
     if (all) {
@@ -196,10 +196,11 @@ Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
   if (request.nvtx) ranges = cuda::NvtxRanges::make(*request.definitions);
   const cuda::CudaRuntime* runtime = cuda::CudaRuntime::load();
   if (const auto other = cuda::other_profiler()) {
-    const Error error{"cannot record what the GPU does",
-                      other->name + " is attached to this process (" + other->sign + ")",
-                      "It is shown layers as NVTX ranges. To record with layertrace, run the program "
-                      "without it"};
+    const Error error{
+        "cannot record what the GPU does",
+        other->name + " is attached to this process (" + other->sign + ")",
+        "It is shown layers as NVTX ranges. To record with layertrace, run the program "
+        "without it"};
     if (request.require_gpu) return error;
     parts.notes.push_back(error.message());
     parts.marks = std::move(ranges);

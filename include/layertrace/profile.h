@@ -65,7 +65,10 @@ struct PhaseStats {
   Stat event_ns;  // time on the stream by CUDA events; several streams' added up
   Stat idle_ns;   // while the host was inside, and the device had nothing to do
 
-  bool empty() const noexcept { return calls.max == 0 && host_ns.max == 0 && activities.max == 0; }
+  bool empty() const noexcept {
+    return calls.max == 0 && host_ns.max == 0 && activities.max == 0 && launches.max == 0 &&
+           event_ns.max == 0 && idle_ns.max == 0;
+  }
 };
 
 // A node of the result tree, named by its nn.Module path.

@@ -7,6 +7,7 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,12 @@ enum class Column : std::uint8_t {
   kActivities,
   kGpuForward,   // how long the GPU was busy with the forward, per step, with its share of the step
   kGpuBackward,  // likewise with the backward
+  kKernels,      // kernels, copies and sets of a GPU
+  kLaunches,     // calls that asked for them
+  kGpuEventForward,   // GPU time by CUDA events
+  kGpuEventBackward,  // likewise
+  kIdle,              // how long the GPU had nothing to do while the host was inside
+  kLaunchBound,       // the same in forward and backward, as a share of the host's time there
 };
 
 enum class SortKey : std::uint8_t {
@@ -48,8 +55,8 @@ struct TreeOptions {
   SortKey sort = SortKey::kDefinition;
   bool fold =
       true;  // numbered siblings of one shape become "12 × Block", with the sums of their figures
-  // Empty: type, forward, backward, calls, activities; recompute where there is any, and the GPU's
-  // forward and backward where they were recorded.
+  // Empty: type, forward, backward, calls, activities; recompute where there is any. Where a GPU
+  // was recorded: its forward and backward, too, and kernels in place of activities.
   std::vector<Column> columns = {};
   int width = 0;  // columns of the terminal; 0 for as wide as it takes
   bool color = false;
@@ -77,5 +84,26 @@ LAYERTRACE_API std::string tree_html(const Profile& profile, const TreeOptions& 
 // {"layers": […], "steps": […], "health": {…}, …}; the keys are described in docs/json.md and only
 // ever added to.
 LAYERTRACE_API std::string layers_json(const Profile& profile);
+
+enum class KernelSort : std::uint8_t { kTime, kCount, kName };
+
+struct KernelOptions {
+  std::string module = {};  // path: only what serves this layer and those below it; "" for all
+  KernelSort sort = KernelSort::kTime;
+  int limit = 0;  // so many at most; 0 for all
+  int width = 0;  // as in TreeOptions
+  bool color = false;
+  bool ascii = false;
+};
+
+// "time", "count" or "name".
+LAYERTRACE_API Result<KernelSort> parse_kernel_sort(std::string_view name);
+
+// What ran on a GPU in all recorded steps: a row for each kernel and kind of copy, with counts and
+// times, how it was launched, and whom it serves. An unknown module gives one line that says so.
+LAYERTRACE_API std::string kernels_table(const Profile& profile, const KernelOptions& options = {});
+
+// {"kernels": […]}, as in layers_json().
+LAYERTRACE_API std::string kernels_json(const Profile& profile, const KernelOptions& options = {});
 
 }  // namespace layertrace

@@ -30,6 +30,7 @@ namespace nb = nanobind;
 
 NB_MAKE_OPAQUE(std::vector<layertrace::Layer>);
 NB_MAKE_OPAQUE(std::vector<layertrace::Step>);
+NB_MAKE_OPAQUE(std::vector<layertrace::Kernel>);
 
 namespace layertrace::python {
 namespace {
@@ -198,6 +199,65 @@ auto repr_of(Attributes... names) {
   };
 }
 
+// Where a layer is given as an index, None stands for none.
+std::optional<int> index_or_none(int layer) {
+  return layer < 0 ? std::nullopt : std::optional(layer);
+}
+
+KernelOptions kernel_options(const std::string& module, const std::string& sort,
+                             std::optional<int> limit, std::optional<int> width, bool color,
+                             bool ascii) {
+  return {.module = module,
+          .sort = value_or_raise(parse_kernel_sort(sort)),
+          .limit = limit.value_or(0),
+          .width = width.value_or(0),
+          .color = color,
+          .ascii = ascii};
+}
+
+// What a GPU did.
+void bind_device(nb::module_& m) {
+  nb::class_<DeviceStep>(m, "DeviceStep")
+      .def("__repr__", repr_of("device", "busy_ns", "idle_ns", "exposed_copy_ns"))
+      .def_ro("device", &DeviceStep::device)
+      .def_ro("busy_ns", &DeviceStep::busy_ns)
+      .def_ro("idle_ns", &DeviceStep::idle_ns)
+      .def_ro("exposed_copy_ns", &DeviceStep::exposed_copy_ns);
+  nb::class_<Idle>(m, "Idle")
+      .def("__repr__", repr_of("layer", "phase", "cause", "ns", "gaps"))
+      .def_prop_ro("layer", [](const Idle& idle) { return index_or_none(idle.layer); })
+      .def_prop_ro("phase", [](const Idle& idle) { return phase_name(idle.phase); })
+      .def_prop_ro("cause", [](const Idle& idle) { return idle_cause_name(idle.cause); })
+      .def_ro("ns", &Idle::ns)
+      .def_ro("gaps", &Idle::gaps);
+  nb::class_<Kernel> kernel(m, "Kernel");
+  nb::class_<Kernel::Use>(kernel, "Use")
+      .def("__repr__", repr_of("layer", "phase", "count", "ns"))
+      .def_prop_ro("layer", [](const Kernel::Use& use) { return index_or_none(use.layer); })
+      .def_prop_ro("phase", [](const Kernel::Use& use) { return phase_name(use.phase); })
+      .def_ro("count", &Kernel::Use::count)
+      .def_ro("ns", &Kernel::Use::ns);
+  kernel.def("__repr__", repr_of("short_name", "kind", "count", "ns"))
+      .def_ro("name", &Kernel::name)
+      .def_ro("short_name", &Kernel::short_name)
+      .def_ro("kind", &Kernel::kind)
+      .def_ro("count", &Kernel::count)
+      .def_ro("ns", &Kernel::ns)
+      .def_ro("min_ns", &Kernel::min_ns)
+      .def_ro("max_ns", &Kernel::max_ns)
+      .def_ro("bytes", &Kernel::bytes)
+      .def_prop_ro("grid",
+                   [](const Kernel& k) { return nb::make_tuple(k.grid[0], k.grid[1], k.grid[2]); })
+      .def_prop_ro(
+          "block",
+          [](const Kernel& k) { return nb::make_tuple(k.block[0], k.block[1], k.block[2]); })
+      .def_ro("registers", &Kernel::registers)
+      .def_ro("shared_bytes", &Kernel::shared_bytes)
+      .def_ro("occupancy", &Kernel::occupancy)
+      .def_ro("uses", &Kernel::uses);
+  bind_sequence<Kernel>(m, "Kernels");
+}
+
 void bind_profile(nb::module_& m) {
   nb::class_<Stat>(m, "Stat")
       .def("__repr__", repr_of("mean", "min", "max", "median", "stdev"))
@@ -208,7 +268,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("stdev", &Stat::stdev);
   nb::class_<PhaseStats>(m, "PhaseStats")
       .def("__repr__", repr_of("calls", "host_ns", "self_host_ns", "activities", "activity_ns",
-                               "self_activity_ns", "busy_ns"))
+                               "self_activity_ns", "busy_ns", "launches", "event_ns", "idle_ns"))
       .def_ro("calls", &PhaseStats::calls)
       .def_ro("host_ns", &PhaseStats::host_ns)
       .def_ro("self_host_ns", &PhaseStats::self_host_ns)
@@ -216,16 +276,16 @@ void bind_profile(nb::module_& m) {
       .def_ro("activity_ns", &PhaseStats::activity_ns)
       .def_ro("self_activity_ns", &PhaseStats::self_activity_ns)
       .def_ro("busy_ns", &PhaseStats::busy_ns)
+      .def_ro("launches", &PhaseStats::launches)
+      .def_ro("event_ns", &PhaseStats::event_ns)
+      .def_ro("idle_ns", &PhaseStats::idle_ns)
       .def_prop_ro("empty", &PhaseStats::empty);
   nb::class_<Layer>(m, "Layer")
       .def("__repr__", repr_of("path", "type", "calls"))
       .def_ro("path", &Layer::path)
       .def_ro("name", &Layer::name)
       .def_ro("type", &Layer::type)
-      .def_prop_ro("parent",
-                   [](const Layer& layer) {
-                     return layer.parent < 0 ? std::nullopt : std::optional(layer.parent);
-                   })
+      .def_prop_ro("parent", [](const Layer& layer) { return index_or_none(layer.parent); })
       .def_ro("children", &Layer::children)
       .def_ro("calls", &Layer::calls)
       .def_ro("ran", &Layer::ran)
@@ -240,7 +300,8 @@ void bind_profile(nb::module_& m) {
       .def_ro("index", &Step::index)
       .def_ro("start_ns", &Step::start_ns)
       .def_ro("wall_ns", &Step::wall_ns)
-      .def_prop_ro("phase_ns", [](const Step& step) { return phase_ns_dict(step.phase_ns); });
+      .def_prop_ro("phase_ns", [](const Step& step) { return phase_ns_dict(step.phase_ns); })
+      .def_ro("devices", &Step::devices);
   nb::class_<Unattributed> unattributed(m, "Unattributed");
   nb::class_<Unattributed::Name>(unattributed, "Name")
       .def("__repr__", repr_of("name", "count"))
@@ -254,6 +315,8 @@ void bind_profile(nb::module_& m) {
   nb::class_<GpuHealth>(m, "GpuHealth")
       .def("__repr__", repr_of("source", "records", "dropped"))
       .def_ro("source", &GpuHealth::source)
+      .def_ro("timing", &GpuHealth::timing)
+      .def_ro("cupti_version", &GpuHealth::cupti_version)
       .def_ro("records", &GpuHealth::records)
       .def_ro("dropped", &GpuHealth::dropped)
       .def_ro("buffers_lost", &GpuHealth::buffers_lost)
@@ -261,7 +324,11 @@ void bind_profile(nb::module_& m) {
       .def_ro("unknown", &GpuHealth::unknown)
       .def_ro("untimed", &GpuHealth::untimed)
       .def_ro("reversed", &GpuHealth::reversed)
-      .def_ro("outside_steps", &GpuHealth::outside_steps);
+      .def_ro("outside_steps", &GpuHealth::outside_steps)
+      .def_ro("event_pairs", &GpuHealth::event_pairs)
+      .def_ro("events_missed", &GpuHealth::events_missed)
+      .def_ro("events_capturing", &GpuHealth::events_capturing)
+      .def_ro("earlier_graphs", &GpuHealth::earlier_graphs);
   nb::class_<Health>(m, "Health")
       .def("__repr__", repr_of("attributed_share", "activities", "nodes", "dropped", "cut"))
       .def_ro("attributed_share", &Health::attributed_share)
@@ -311,6 +378,8 @@ void bind_profile(nb::module_& m) {
       .def_ro("step_ns", &Profile::step_ns)
       .def_ro("steps_marked", &Profile::steps_marked)
       .def_prop_ro("outside", [](const Profile& profile) { return phase_dict(profile.outside); })
+      .def_ro("kernels", &Profile::kernels)
+      .def_ro("idle", &Profile::idle)
       .def_ro("health", &Profile::health)
       .def_ro("run", &Profile::run)
       .def("find", &Profile::find, nb::arg("path"), nb::rv_policy::reference_internal)
@@ -331,6 +400,15 @@ void bind_profile(nb::module_& m) {
           nb::kw_only(), nb::arg("depth") = nb::none(), nb::arg("start") = "",
           nb::arg("sort") = "definition", nb::arg("fold") = true, nb::arg("columns") = nb::none(),
           nb::arg("width") = nb::none(), nb::arg("color") = false, nb::arg("ascii") = false)
+      .def(
+          "kernels_table",
+          [](const Profile& profile, const std::string& module, const std::string& sort,
+             std::optional<int> limit, std::optional<int> width, bool color, bool ascii) {
+            return kernels_table(profile, kernel_options(module, sort, limit, width, color, ascii));
+          },
+          nb::kw_only(), nb::arg("module") = "", nb::arg("sort") = "time",
+          nb::arg("limit") = nb::none(), nb::arg("width") = nb::none(), nb::arg("color") = false,
+          nb::arg("ascii") = false)
       .def("__str__", [](const Profile& profile) { return tree(profile); })
       .def("__repr__",
            [](const Profile& profile) {
@@ -349,6 +427,7 @@ void bind_profile(nb::module_& m) {
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a module that is still called while Python ends is no leak
   if (!prepare_module_calls()) throw nb::python_error();
+  bind_device(m);
   bind_profile(m);
 
   nb::class_<Schedule>(m, "Schedule")

@@ -22,8 +22,11 @@ _versions.check()
 
 if TYPE_CHECKING:
     from layertrace._core import (
+        DeviceStep,
         GpuHealth,
         Health,
+        Idle,
+        Kernel,
         Layer,
         PhaseStats,
         Profile,
@@ -38,9 +41,12 @@ if TYPE_CHECKING:
     from layertrace._session import Session, load, profile, schedule, scope
 
 __all__ = [
+    "DeviceStep",
     "Error",
     "GpuHealth",
     "Health",
+    "Idle",
+    "Kernel",
     "Layer",
     "LayertraceWarning",
     "PhaseStats",

@@ -1,7 +1,7 @@
 """The command `layertrace`, as pip installs it, and `python -m layertrace`.
 
 It is the same command as a C++ build's, which is in the package. Where that could not be built (pip
-cannot bring CLI11 and cpp-httplib), `run`, `tree` and `layers` do without it.
+cannot bring CLI11 and cpp-httplib), `run`, `tree`, `layers` and `kernels` do without it.
 """
 
 from __future__ import annotations
@@ -78,6 +78,11 @@ def fallback(arguments: list[str]) -> int:
     tree.add_argument("--columns", help="columns by name, separated by commas")
     layers = commands.add_parser("layers", help="the layers' figures as JSON")
     layers.add_argument("file", help="a .pftrace that layertrace wrote")
+    kernels = commands.add_parser("kernels", help="what ran on the GPU, and for whom")
+    kernels.add_argument("file", help="a .pftrace that layertrace wrote")
+    kernels.add_argument("--module", default="", help="path of a layer")
+    kernels.add_argument("--sort", default="time", help="time, count or name")
+    kernels.add_argument("--limit", type=int, help="so many at most")
     given = parser.parse_args(arguments)
     if given.version:
         import layertrace
@@ -86,7 +91,7 @@ def fallback(arguments: list[str]) -> int:
         return 0
     if given.command == "run":
         return exec_program(given)
-    if given.command in ("tree", "layers"):
+    if given.command in ("tree", "layers", "kernels"):
         return print_report(given)
     parser.print_help()
     return 2
@@ -149,6 +154,11 @@ def print_report(given: argparse.Namespace) -> int:
         profile = layertrace.load(given.file)
         if given.command == "layers":
             print(profile.to_json(), end="")
+        elif given.command == "kernels":
+            print(
+                profile.kernels_table(module=given.module, sort=given.sort, limit=given.limit),
+                end="",
+            )
         else:
             columns = given.columns.split(",") if given.columns else None
             print(

@@ -60,6 +60,15 @@ class PhaseStats:
     def busy_ns(self) -> Stat:
         """The union of their intervals: overlapping activities count once."""
     @property
+    def launches(self) -> Stat:
+        """Calls on the host that asked a GPU for activities."""
+    @property
+    def event_ns(self) -> Stat:
+        """Time on a GPU's stream by CUDA events; several streams' added up."""
+    @property
+    def idle_ns(self) -> Stat:
+        """While the host was inside, and a GPU had nothing to do."""
+    @property
     def empty(self) -> bool:
         """Nothing of this layer ran in this phase."""
 
@@ -125,6 +134,97 @@ class Step:
     @property
     def phase_ns(self) -> dict[str, int]:
         """The step's wall time by phase, on the thread that steps."""
+    @property
+    def devices(self) -> list[DeviceStep]:
+        """What each GPU did meanwhile, from the step on in which it first did something."""
+
+@final
+class DeviceStep:
+    """What one GPU did while a step lasted, whoever had asked for it."""
+
+    @property
+    def device(self) -> int: ...
+    @property
+    def busy_ns(self) -> int: ...
+    @property
+    def idle_ns(self) -> int:
+        """The rest of the step."""
+    @property
+    def exposed_copy_ns(self) -> int:
+        """Copies and sets, while no kernel ran."""
+
+@final
+class Idle:
+    """Idle time of GPUs by where the host was, per recorded step."""
+
+    @property
+    def layer(self) -> int | None:
+        """An index into `Profile.layers`, None outside any."""
+    @property
+    def phase(self) -> str: ...
+    @property
+    def cause(self) -> str:
+        """What the host was at: "launch", "synchronisation", "copy" or "data"."""
+    @property
+    def ns(self) -> float: ...
+    @property
+    def gaps(self) -> float:
+        """Stretches of idle time that fell into it, in part or as a whole."""
+
+@final
+class Kernel:
+    """One kernel, kind of copy or set, with all its launches in the recorded steps."""
+
+    @final
+    class Use:
+        """Whom it serves."""
+
+        @property
+        def layer(self) -> int | None:
+            """An index into `Profile.layers`, None outside any."""
+        @property
+        def phase(self) -> str: ...
+        @property
+        def count(self) -> int: ...
+        @property
+        def ns(self) -> int: ...
+
+    @property
+    def name(self) -> str:
+        """Demangled, whole."""
+    @property
+    def short_name(self) -> str:
+        """Without namespaces and arguments."""
+    @property
+    def kind(self) -> str:
+        """One of "kernel", "copy" and "set"."""
+    @property
+    def count(self) -> int: ...
+    @property
+    def ns(self) -> int:
+        """Their times added up."""
+    @property
+    def min_ns(self) -> int: ...
+    @property
+    def max_ns(self) -> int: ...
+    @property
+    def bytes(self) -> int:
+        """Of copies and sets, added up."""
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Of its longest run, as are the next four."""
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def registers(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+    @property
+    def occupancy(self) -> float:
+        """In 0…1, as far as registers, shared memory and the block's size allow."""
+    @property
+    def uses(self) -> list[Use]:
+        """The longest first."""
 
 @final
 class Unattributed:
@@ -158,6 +258,12 @@ class GpuHealth:
     def source(self) -> str:
         """ "CUPTI 130200"; "" where none were taken."""
     @property
+    def timing(self) -> str:
+        """ "both", "cupti" or "events"; "" where nothing was timed."""
+    @property
+    def cupti_version(self) -> int:
+        """0 without CUPTI."""
+    @property
     def records(self) -> int:
         """Delivered: activities, calls and the scopes of calls."""
     @property
@@ -181,6 +287,18 @@ class GpuHealth:
     @property
     def outside_steps(self) -> int:
         """Activities asked for while nothing was recorded; left out."""
+    @property
+    def event_pairs(self) -> int:
+        """CUDA events around layers, as pairs."""
+    @property
+    def events_missed(self) -> int:
+        """Pairs not made or not resolved: none was free, or CUDA refused."""
+    @property
+    def events_capturing(self) -> int:
+        """Pairs not made, since the stream was being captured."""
+    @property
+    def earlier_graphs(self) -> int:
+        """Activities of graphs captured while nothing was recorded."""
 
 @final
 class Health:
@@ -313,6 +431,12 @@ class Profile:
     def outside(self) -> dict[str, PhaseStats]:
         """What ran in no layer, by phase."""
     @property
+    def kernels(self) -> Sequence[Kernel]:
+        """Of GPUs, in all recorded steps; those that took longest first."""
+    @property
+    def idle(self) -> list[Idle]:
+        """Where GPUs had nothing to do; the longest first."""
+    @property
     def health(self) -> Health:
         """How much it explains, and what went missing."""
     @property
@@ -344,12 +468,31 @@ class Profile:
         sort: "definition", "forward", "backward", "total", "self", "calls", "activities" or "name".
         fold: numbered siblings of one shape become "12 × Block", with the sums of their figures.
         columns: of "type", "forward", "backward", "total", "recompute", "self", "activity_time",
-            "busy", "calls", "activities", "gpu_forward" and "gpu_backward"; by default type, the
-            GPU's forward and backward where they were recorded, forward, backward, recompute where
-            there is any, calls and activities.
+            "busy", "calls", "activities", "gpu_forward", "gpu_backward", "kernels", "launches",
+            "gpu_event_forward", "gpu_event_backward", "idle" and "launch_bound"; by default type,
+            the GPU's forward and backward where they were recorded, forward, backward, recompute
+            where there is any, calls and activities, or kernels of a GPU.
         width: columns of the terminal; as wide as it takes by default.
         color: with a terminal's colours.
         ascii: without box-drawing characters.
+        """
+    def kernels_table(
+        self,
+        *,
+        module: str = "",
+        sort: str = "time",
+        limit: int | None = None,
+        width: int | None = None,
+        color: bool = False,
+        ascii: bool = False,
+    ) -> str:
+        """What ran on the GPU in all recorded steps as text, with the layers that it serves.
+
+        module: path of a layer: only what serves it and those below. An unknown one gives a line
+            that says so.
+        sort: "time", "count" or "name".
+        limit: so many kernels at most; all of them by default.
+        width, color, ascii: as of `tree`.
         """
     def _repr_html_(self) -> str: ...
 

@@ -269,6 +269,21 @@ class Session:
             ascii=ascii,
         )
 
+    def kernels(
+        self,
+        *,
+        module: str = "",
+        sort: str = "time",
+        limit: int | None = None,
+        width: int | None = None,
+        color: bool = False,
+        ascii: bool = False,
+    ) -> str:
+        """What ran on the GPU as text. `Profile.kernels_table` says what the options are."""
+        return self.profile.kernels_table(
+            module=module, sort=sort, limit=limit, width=width, color=color, ascii=ascii
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace of a stopped session to another place."""
         self._started(f"save the trace to {os.fspath(path)}").save(os.fspath(path))

@@ -4,7 +4,6 @@
 #include <functional>
 #include <numeric>
 #include <ranges>
-#include <tuple>
 #include <utility>
 
 namespace layertrace {
@@ -23,8 +22,9 @@ bool is_pass(SpanKind kind, Phase phase, LayerId layer) noexcept {
 
 }  // namespace
 
-void Fold::open_lane(Lane lane, std::uint64_t /*tid*/, const std::string& /*name*/) {
+void Fold::open_lane(Lane lane, std::uint64_t tid, const std::string& /*name*/) {
   if (lane >= lanes_.size()) lanes_.resize(lane + 1);
+  lanes_[lane].tid = static_cast<std::uint32_t>(tid);
 }
 
 void Fold::close_lane(Lane lane) {
@@ -45,7 +45,21 @@ void Fold::begin(Lane lane, const SpanBegin& span) {
     ++passes_;
   }
   state.scopes.push_back(open);
+  if (!is_part_of_layer(span.kind, span.layer)) tell_place(state, span.start_ns);
   if (span.layer != kNoLayer && !is_part_of_layer(span.kind, span.layer)) enter_layer(state, open);
+}
+
+// For a device that waits: the innermost that counts on its own is where the thread is.
+void Fold::tell_place(const LaneState& state, std::uint64_t ns) {
+  if (!has_device_) return;
+  const auto inside =
+      std::ranges::find_if(std::ranges::reverse_view(state.scopes),
+                           [](const auto& s) { return !is_part_of_layer(s.kind, s.layer); });
+  if (inside == state.scopes.rend()) {
+    device_idle_.move(state.tid, ns, kNoLayer, Phase::kOther);
+  } else {
+    device_idle_.move(state.tid, ns, inside->layer, inside->phase);
+  }
 }
 
 void Fold::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
@@ -81,24 +95,39 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
 }
 
 void Fold::device(const DeviceSpan& span) {
-  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
-  StepSums& sums = sums_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
-  if (&sums == &nowhere_) {
+  device_idle_.activity(span);
+  OpenStep* const step = step_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  if (step == nullptr) {
     ++outside_window_;
     return;
   }
-  Cell& cell =
-      span.layer != kNoLayer ? sums.cell(span.layer, span.phase) : sums.outside(span.phase);
+  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
+  Cell& cell = cell_of(step->sums, span.layer, span.phase);
   ++cell.activities;
   cell.activity_ns += ns;
   cell.busy.add({span.start_ns, span.start_ns + ns});
-  sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
+  step->sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
+  if (span.cause == Cause::kEarlierGraph) ++earlier_graphs_;
+  (step->end_ns == 0 ? rest_kernels_ : kernels_).add(span);
+}
+
+void Fold::launch(const LaunchSpan& span) {
+  device_idle_.call(span);
+  if (span.kind == CallKind::kWait) return;
+  ++cell_of(sums_at(span.start_ns), span.layer, span.phase).launches;
+}
+
+void Fold::event_pair(const EventSpan& span) {
+  ++event_pairs_;
+  cell_of(sums_at(span.host_ns), span.layer, span.phase).event_ns +=
+      span.end_ns - std::min(span.end_ns, span.start_ns);
 }
 
 void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (state.scopes.empty()) return;
   OpenSpan span = state.scopes.back();
   state.scopes.pop_back();
+  if (!is_part_of_layer(span.kind, span.layer)) tell_place(state, end_ns);
   if (is_pass(span.kind, span.phase, span.layer)) {
     --state.passes;
     --passes_;
@@ -191,13 +220,18 @@ void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns,
 
 // ---- Steps ----
 
-StepSums& Fold::sums_at(std::uint64_t ns) {
+Fold::OpenStep* Fold::step_at(std::uint64_t ns) {
   for (OpenStep& step : std::ranges::reverse_view(open_steps_)) {
     if (ns < step.start_ns) continue;
     const bool paused = step.end_ns != 0 && ns >= step.end_ns;  // no step has begun since
-    return paused ? nowhere_ : step.sums;
+    return paused ? nullptr : &step;
   }
-  return open_steps_.empty() ? nowhere_ : open_steps_.front().sums;
+  return open_steps_.empty() ? nullptr : &open_steps_.front();
+}
+
+StepSums& Fold::sums_at(std::uint64_t ns) {
+  OpenStep* const step = step_at(ns);
+  return step != nullptr ? step->sums : nowhere_;
 }
 
 void Fold::open_step(std::uint64_t ns, std::uint64_t index) {
@@ -209,6 +243,7 @@ void Fold::open_step(std::uint64_t ns, std::uint64_t index) {
   step.index = index;
   step.start_ns = ns;
   open_steps_.push_back(std::move(step));
+  device_idle_.begin_step(ns);
 }
 
 void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) {
@@ -219,6 +254,8 @@ void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) 
     spare_.push_back(std::move(open_steps_.back().sums));
     spare_.back().clear();
     open_steps_.pop_back();
+    device_idle_.drop_last_step();
+    rest_kernels_.clear();
   }
   if (!on) {
     // What is open on any thread may end later, but no more of it counts.
@@ -255,6 +292,9 @@ void Fold::end_step(Lane lane, std::uint64_t ns) {
   step.end_ns = std::max(ns, step.start_ns + 1);
   for (LaneState& state : lanes_) divide_open_spans(state, ns);
   step.phase_ns = lanes_[lane].step_ns;
+  device_idle_.end_step(step.end_ns, lanes_[lane].tid);
+  kernels_.merge(rest_kernels_);
+  rest_kernels_.clear();
   for (LaneState& state : lanes_) state.step_ns = {};
 }
 
@@ -279,22 +319,17 @@ void Fold::fold_oldest() {
   waiting.host_ns -= waited_ns;
   waiting.self_host_ns -= waited_ns;
 
-  if (step_count_ != 0 && clock_.advance()) halve_series();
-  slots_ = clock_.slot() + 1;
-  if (step_count_ % step_stride_ == 0) steps_.push_back(result);
-  ++step_count_;
-  step_series_.add(static_cast<double>(result.wall_ns), clock_);
+  result.devices = device_idle_.fold_oldest(sums);
+  if (table_.steps() % step_stride_ == 0) steps_.push_back(result);
   sums.add_children(dictionary_.layers);
-  sums.each([this](std::size_t slot, Cell& cell) {
-    PhaseSeries& figures = series(slot);
-    if (!figures.touched) ++series_count_;
-    figures.add(cell, clock_);
-  });
+  table_.begin_step(result.wall_ns);
+  sums.each([this](std::size_t slot, Cell& cell) { table_.add(slot, cell.figures()); });
   for (std::size_t p = 0; p < kPhaseCount; ++p) {
     Cell& cell = sums.outside(static_cast<Phase>(p));
     cell.self_activity_ns = cell.activity_ns;
-    if (!cell.empty()) outside_[p].add(cell, clock_);
+    if (!cell.empty()) table_.add_outside(static_cast<Phase>(p), cell.figures());
   }
+  table_.end_step();
   activities_.merge(sums.activities);
   nodes_.merge(sums.nodes);
   sums.clear();
@@ -302,224 +337,13 @@ void Fold::fold_oldest() {
   keep_within_memory();
 }
 
-void Fold::halve_series() {
-  for (PhaseSeries& layer : layers_) layer.halve();
-  for (PhaseSeries& phase : outside_) phase.halve();
-  step_series_.halve();
-}
-
 void Fold::keep_within_memory() {
-  constexpr std::size_t kFewestSamples = 16;
-  while (clock_.samples() > kFewestSamples &&
-         series_count_ * PhaseSeries::kCount * clock_.samples() * sizeof(double) >
-             memory_bytes_ / 2) {
-    if (clock_.keep_fewer()) halve_series();
-    slots_ = clock_.slot() + 1;
-  }
-  if (steps_.size() * sizeof(Step) <= memory_bytes_ / 2) return;
+  const std::size_t devices = steps_.empty() ? 0 : steps_.back().devices.size();
+  const std::size_t step_bytes = sizeof(Step) + devices * sizeof(DeviceStep);
+  if (steps_.size() * step_bytes <= memory_bytes_ / 2) return;
   step_stride_ *= 2;
-  for (std::size_t i = 0; 2 * i < steps_.size(); ++i) steps_[i] = steps_[2 * i];
+  for (std::size_t i = 1; 2 * i < steps_.size(); ++i) steps_[i] = std::move(steps_[2 * i]);
   steps_.resize((steps_.size() + 1) / 2);
-}
-
-Fold::PhaseSeries& Fold::series(std::size_t slot) {
-  if (slot >= layers_.size()) layers_.resize((slot / kPhaseCount + 1) * kPhaseCount);
-  return layers_[slot];
-}
-
-void Fold::PhaseSeries::add(Cell& cell, const SampleClock& clock) {
-  // A step without a value counts as 0, so that what is not recorded need not be looked at.
-  const auto add = [&clock](Series& series, std::uint64_t value) {
-    if (value != 0) series.add(static_cast<double>(value), clock);
-  };
-  touched = true;
-  add(calls, cell.calls);
-  add(host_ns, cell.host_ns);
-  add(self_host_ns, cell.self_host_ns);
-  if (cell.activities == 0) return;
-  add(activities, cell.activities);
-  add(activity_ns, cell.activity_ns);
-  add(self_activity_ns, cell.self_activity_ns);
-  add(busy_ns, cell.busy.length());
-}
-
-void Fold::PhaseSeries::halve() {
-  if (!touched) return;
-  for (Series* each :
-       {&calls, &host_ns, &self_host_ns, &activities, &activity_ns, &self_activity_ns, &busy_ns}) {
-    each->halve();
-  }
-}
-
-PhaseStats Fold::PhaseSeries::stats(std::uint64_t steps, std::size_t slots) const {
-  if (!touched) return {};
-  return {calls.stat(steps, slots),
-          host_ns.stat(steps, slots),
-          self_host_ns.stat(steps, slots),
-          activities.stat(steps, slots),
-          activity_ns.stat(steps, slots),
-          self_activity_ns.stat(steps, slots),
-          busy_ns.stat(steps, slots),
-          {},
-          {},
-          {}};
-}
-
-// ---- The result ----
-
-void add_closing(Health& health, const Health& closing) {
-  health.cut = closing.cut;
-  health.emitted = closing.emitted;
-  health.recorded = closing.recorded;
-  health.dropped = closing.dropped;
-  health.scope_cost_ns = closing.scope_cost_ns;
-  health.op_cost_ns = closing.op_cost_ns;
-  health.writer_cpu_ns = closing.writer_cpu_ns;
-  health.tracing_share = closing.tracing_share;
-  const std::uint64_t outside_steps = health.gpu.outside_steps;  // which the spans do tell
-  health.gpu = closing.gpu;
-  health.gpu.outside_steps = outside_steps;
-  health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
-}
-
-Profile Fold::finish(std::uint64_t end_ns) {
-  Profile profile;
-  // What came after the last step() is no step, unless there is no other.
-  if (!open_steps_.empty() && open_steps_.back().end_ns == 0) {
-    OpenStep& rest = open_steps_.back();
-    if (step_count_ == 0 && open_steps_.size() == 1) {
-      profile.steps_marked = false;
-      // Of the threads, the one that had most to do stands for the whole.
-      const auto busiest =
-          std::max_element(lanes_.begin(), lanes_.end(), [](const auto& a, const auto& b) {
-            return std::accumulate(a.step_ns.begin(), a.step_ns.end(), std::uint64_t{0}) <
-                   std::accumulate(b.step_ns.begin(), b.step_ns.end(), std::uint64_t{0});
-          });
-      const std::uint64_t last_ns = busiest == lanes_.end() ? 0 : busiest->last_ns;
-      if (busiest != lanes_.end()) rest.phase_ns = busiest->step_ns;
-      rest.end_ns = std::max({end_ns, rest.start_ns + 1, last_ns});
-    } else {
-      note_rest(rest.sums);
-      open_steps_.pop_back();
-    }
-  }
-  while (!open_steps_.empty()) fold_oldest();
-
-  fill_layers(profile);
-  if (steps_without_mark_ != 0) {
-    notes_.push_back(std::to_string(steps_without_mark_) +
-                     " ends of steps were dropped: each such step is part of the one after it");
-  }
-  note_modules_not_entered(profile);
-  for (std::size_t p = 0; p < kPhaseCount; ++p)
-    profile.outside[p] = outside_[p].stats(step_count_, slots_);
-  profile.steps = std::move(steps_);
-  profile.step_count = step_count_;
-  profile.step_ns = step_series_.stat(step_count_, slots_);
-  fill_health(profile.health);
-  return profile;
-}
-
-void Fold::note_rest(StepSums& rest) {
-  const std::uint64_t activities = rest.activities.total;
-  const std::uint64_t count = activities != 0 ? activities : rest.calls() + rest.nodes.total;
-  if (count == 0) return;
-  const std::string what = activities != 0 ? (count == 1 ? " activity" : " activities")
-                                           : (count == 1 ? " scope or node" : " scopes and nodes");
-  notes_.push_back(std::to_string(count) + what +
-                   " after the last step() belong to no step and are left out");
-}
-
-void Fold::fill_layers(Profile& profile) const {
-  profile.layers.reserve(dictionary_.layers.size());
-  for (std::size_t i = 0; i < dictionary_.layers.size(); ++i) {
-    const LayerDef& def = dictionary_.layers[i];
-    Layer layer;
-    layer.path = def.path;
-    layer.name = def.name;
-    layer.type = def.type;
-    layer.parent = def.parent == kNoLayer ? -1 : static_cast<int>(layertrace::index(def.parent));
-    layer.registered = def.registered;
-    layer.shared_with = def.shared_with;
-    for (std::size_t p = 0; p < kPhaseCount; ++p) {
-      const std::size_t s = i * kPhaseCount + p;
-      if (s >= layers_.size() || !layers_[s].touched) continue;
-      layer.phases[p] = layers_[s].stats(step_count_, slots_);
-      layer.ran = true;
-      if (static_cast<Phase>(p) != Phase::kBackward) layer.calls += layer.phases[p].calls.mean;
-    }
-    if (layer.parent >= 0) {
-      profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(
-          static_cast<int>(i));
-    }
-    profile.layers.push_back(std::move(layer));
-  }
-}
-
-// A module without a scope in its forward: its layers are right, but what it does between them is
-// nobody's, or that of the module around it. Its user should know that one line mends it.
-void Fold::note_modules_not_entered(const Profile& profile) {
-  const Ledger& ledger = activities_.total != 0 ? activities_ : nodes_;
-  const Cause cause = activities_.total != 0 ? Cause::kNoScope : Cause::kMadeOutside;
-  const bool some_is_nobodys = ledger.by_cause[static_cast<std::size_t>(cause)].count != 0;
-  for (const Layer& layer : profile.layers) {
-    const bool is_container =
-        layer.type == "Sequential" || layer.type == "ModuleList" || layer.type == "ModuleDict";
-    const bool children_were_called = std::any_of(
-        layer.children.begin(), layer.children.end(),
-        [&](int child) { return profile.layers[static_cast<std::size_t>(child)].calls != 0; });
-    if (is_container || !layer.registered || layer.calls != 0 || !children_were_called) continue;
-    if (layer.parent < 0 && !some_is_nobodys) continue;
-    std::string note = layer.parent < 0 ? layer.name : layer.path + " (" + layer.type + ")";
-    note += " itself was never entered, only layers of it: what it does between them is ";
-    if (inferred_ != 0) {
-      note += "inferred, and after the last of them nobody's";
-    } else {
-      note += layer.parent < 0 ? "nobody's" : "that of the module around it";
-    }
-    note += ". Call the module itself; one in C++ needs a ModuleScope in its forward";
-    notes_.push_back(std::move(note));
-  }
-}
-
-void Fold::fill_health(Health& health) const {
-  health.activities = activities_.total;
-  health.activity_ns = activities_.total_ns;
-  health.unattributed = causes(activities_);
-  std::uint64_t missing_ns = 0;
-  for (const Unattributed& each : health.unattributed) missing_ns += each.ns;
-  if (activities_.total_ns != 0) {
-    health.attributed_share =
-        1.0 - static_cast<double>(missing_ns) / static_cast<double>(activities_.total_ns);
-  }
-  health.inferred = inferred_;
-  health.inferred_ns = inferred_ns_;
-  health.nodes = nodes_.total;
-  health.unattributed_nodes = causes(nodes_);
-  health.cut_scopes = cut_scopes_;
-  health.thrown_scopes = thrown_scopes_;
-  health.gpu.outside_steps = outside_window_;
-  health.notes = notes_;
-}
-
-std::vector<Unattributed> Fold::causes(const Ledger& ledger) const {
-  std::vector<Unattributed> result;
-  for (std::size_t i = 0; i < kCauseCount; ++i) {
-    const Ledger::Entry& entry = ledger.by_cause[i];
-    if (entry.count == 0) continue;
-    Unattributed cause{std::string(cause_text(static_cast<Cause>(i))), entry.count, entry.ns, {}};
-    for (const auto& [name, count] : entry.names) {
-      cause.names.push_back(
-          {name < dictionary_.names.size() ? dictionary_.names[name] : "", count});
-    }
-    std::sort(cause.names.begin(), cause.names.end(), [](const auto& a, const auto& b) {
-      return std::tie(b.count, a.name) < std::tie(a.count, b.name);
-    });
-    result.push_back(std::move(cause));
-  }
-  std::stable_sort(result.begin(), result.end(),
-                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
-  return result;
 }
 
 }  // namespace layertrace

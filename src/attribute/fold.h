@@ -12,7 +12,9 @@
 
 #include <layertrace/profile.h>
 
-#include "attribute/series.h"
+#include "attribute/device_idle.h"
+#include "attribute/figure_table.h"
+#include "attribute/kernel_table.h"
 #include "attribute/span.h"
 #include "attribute/step_sums.h"
 
@@ -23,7 +25,7 @@ class Fold final : public SpanSink {
   // The medians' samples and the list of steps take about `memory_bytes` at most: where there are
   // more, they are thinned out.
   explicit Fold(const Dictionary& dictionary, std::size_t memory_bytes = std::size_t{8} << 20)
-      : dictionary_(dictionary), memory_bytes_(memory_bytes) {}
+      : dictionary_(dictionary), memory_bytes_(memory_bytes), table_(memory_bytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override;
@@ -34,6 +36,8 @@ class Fold final : public SpanSink {
   void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
   void use_device(const std::string& /*name*/) override { has_device_ = true; }
   void device(const DeviceSpan& span) override;
+  void launch(const LaunchSpan& span) override;
+  void event_pair(const EventSpan& span) override;
 
   // Layers, steps, outside and the ledger; the caller adds what the spans cannot tell (run, costs,
   // dropped). `end_ns` is where the recording ends. Call once, last.
@@ -63,6 +67,7 @@ class Fold final : public SpanSink {
     std::uint64_t inside_ns = 0;  // time of the activities within
   };
   struct LaneState {
+    std::uint32_t tid = 0;
     std::vector<OpenSpan> scopes;
     std::vector<OpenActivity> activities;
     std::uint32_t passes = 0;  // of autograd that are open
@@ -78,16 +83,8 @@ class Fold final : public SpanSink {
     PhaseTimes phase_ns{};     // on the thread that ended it
     StepSums sums;
   };
-  struct PhaseSeries {
-    static constexpr std::size_t kCount = 7;
-    Series calls, host_ns, self_host_ns, activities, activity_ns, self_activity_ns, busy_ns;
-    bool touched = false;
 
-    void add(Cell& cell, const SampleClock& clock);
-    void halve();
-    PhaseStats stats(std::uint64_t steps, std::size_t slots) const;
-  };
-
+  void tell_place(const LaneState& state, std::uint64_t ns);
   void end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by);
   void end_activity(LaneState& state, std::uint64_t end_ns);
   static std::uint64_t add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
@@ -97,12 +94,14 @@ class Fold final : public SpanSink {
   void end_step(Lane lane, std::uint64_t ns);
   void enter_layer(LaneState& state, const OpenSpan& span);
   void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums);
+  OpenStep* step_at(std::uint64_t ns);
   StepSums& sums_at(std::uint64_t ns);
+  static Cell& cell_of(StepSums& sums, LayerId layer, Phase phase) {
+    return layer != kNoLayer ? sums.cell(layer, phase) : sums.outside(phase);
+  }
   void open_step(std::uint64_t ns, std::uint64_t index);
   void fold_oldest();
   void keep_within_memory();
-  void halve_series();
-  PhaseSeries& series(std::size_t slot);
   void fill_layers(Profile& profile) const;
   void note_rest(StepSums& rest);
   void note_modules_not_entered(const Profile& profile);
@@ -117,19 +116,18 @@ class Fold final : public SpanSink {
   StepSums nowhere_;  // for spans before the first window
   std::vector<StepSums> spare_;
   bool has_device_ = false;
-  std::uint32_t passes_ = 0;          // of autograd that are open on any lane
+  std::uint32_t passes_ = 0;  // of autograd that are open on any lane
+  DeviceIdle device_idle_;
+  KernelTable kernels_;
+  KernelTable rest_kernels_;          // of the step that has not ended yet
   std::uint64_t outside_window_ = 0;  // what a device did, asked for while nothing was recorded
+  std::uint64_t event_pairs_ = 0;
+  std::uint64_t earlier_graphs_ = 0;
   std::vector<Step> steps_;
-  std::uint64_t step_count_ = 0;
   std::uint64_t step_stride_ = 1;
-  Series step_series_;
   std::uint64_t steps_without_mark_ = 0;
   std::size_t memory_bytes_;
-  SampleClock clock_;
-  std::size_t slots_ = 0;
-  std::size_t series_count_ = 0;
-  std::vector<PhaseSeries> layers_;
-  std::array<PhaseSeries, kPhaseCount> outside_;
+  FigureTable table_;
   Ledger activities_;
   Ledger nodes_;
   std::uint64_t inferred_ = 0;

@@ -76,8 +76,14 @@ void BusyTime::settle_oldest() {
   intervals_.erase(intervals_.begin(), keep);
 }
 
+CellFigures Cell::figures() {
+  return {calls,         host_ns,  self_host_ns, activities, activity_ns, self_activity_ns,
+          busy.length(), launches, event_ns,     idle_ns};
+}
+
 void Cell::clear() noexcept {
   calls = host_ns = self_host_ns = activities = activity_ns = self_activity_ns = 0;
+  launches = event_ns = inside_event_ns = idle_ns = 0;
   busy.clear();
 }
 
@@ -121,10 +127,16 @@ Cell& StepSums::cell(std::size_t slot) {
 void StepSums::add_children(const std::vector<LayerDef>& layers) {
   for (Cell& cell : cells_) cell.self_activity_ns = cell.activity_ns;
   for (std::size_t i = place_.size(); i-- != 0;) {
+    if (place_[i] == 0 || cells_[place_[i] - 1].nothing_to_add()) continue;
+    if (Cell& own = cells_[place_[i] - 1]; own.event_ns == 0) own.event_ns = own.inside_event_ns;
     const LayerId parent = layers[i / kPhaseCount].parent;
-    if (place_[i] == 0 || parent == kNoLayer || cells_[place_[i] - 1].activities == 0) continue;
+    if (parent == kNoLayer) continue;
     Cell& sum = cell(slot(parent, static_cast<Phase>(i % kPhaseCount)));  // may move the others
     Cell& child = cells_[place_[i] - 1];
+    sum.launches += child.launches;
+    sum.inside_event_ns += child.event_ns;
+    sum.idle_ns += child.idle_ns;
+    if (child.activities == 0) continue;
     sum.activities += child.activities;
     sum.activity_ns += child.activity_ns;
     child.busy.normalised();

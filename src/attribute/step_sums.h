@@ -50,6 +50,10 @@ inline std::size_t slot(LayerId layer, Phase phase) noexcept {
   return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
 }
 
+// What a cell comes to, in the order of PhaseStats' members.
+inline constexpr std::size_t kFigureCount = 10;
+using CellFigures = std::array<std::uint64_t, kFigureCount>;
+
 struct Cell {
   std::uint64_t calls = 0;
   std::uint64_t host_ns = 0;
@@ -58,10 +62,20 @@ struct Cell {
   std::uint64_t activity_ns = 0;
   std::uint64_t self_activity_ns = 0;  // once the children's are added
   BusyTime busy;
+  std::uint64_t launches = 0;
+  std::uint64_t event_ns = 0;
+  std::uint64_t inside_event_ns = 0;  // the children's, which its own already holds if it has any
+  std::uint64_t idle_ns = 0;
 
+  CellFigures figures();
   void clear() noexcept;
   bool empty() const noexcept {
-    return calls == 0 && host_ns == 0 && self_host_ns == 0 && activities == 0;
+    return calls == 0 && host_ns == 0 && self_host_ns == 0 && nothing_to_add();
+  }
+  // For the layers around.
+  bool nothing_to_add() const noexcept {
+    return activities == 0 && launches == 0 && event_ns == 0 && inside_event_ns == 0 &&
+           idle_ns == 0;
   }
 };
 
@@ -86,8 +100,9 @@ class StepSums {
   Cell& cell(LayerId layer, Phase phase) { return cell(slot(layer, phase)); }
   Cell& outside(Phase phase) { return outside_[static_cast<std::size_t>(phase)]; }
 
-  // Adds each layer's activities to its parents', for the figures that include children.
-  // `self_activity_ns` keeps what was a layer's own. Layers are numbered parents first.
+  // Adds each layer's activities, launches and idle time to its parents', for the figures that
+  // include children. `self_activity_ns` keeps what was a layer's own. A layer's pairs of events
+  // are around its children's; one that has none gets theirs. Layers are numbered parents first.
   void add_children(const std::vector<LayerDef>& layers);
 
   // Calls visit(slot, cell) for each that the step has touched.

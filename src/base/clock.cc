@@ -38,7 +38,7 @@ struct Instant {
   std::uint64_t ns;
 };
 
-// The tightest of a few readings: an interrupt between the two clocks would skew the pair.
+// The tightest of a few readings, as for all clocks here: an interrupt between two would skew them.
 Instant now(clockid_t clock) noexcept {
   Instant best{};
   std::uint64_t best_window = ~std::uint64_t{0};
@@ -99,6 +99,26 @@ TickScale TickScale::measure() {
       static_cast<double>(last.ns - first.ns) / static_cast<double>(last.ticks - first.ticks);
   const Instant anchor = now(CLOCK_BOOTTIME);
   return {anchor.ticks, anchor.ns, rate};
+}
+
+std::optional<ClockReadings> read_clocks() noexcept {
+  if (simulation().virtual_clock != nullptr) return std::nullopt;
+  ClockReadings best;
+  std::uint64_t best_window = ~std::uint64_t{0};
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    const std::uint64_t before = read_ns(CLOCK_BOOTTIME);
+    const ClockReadings now{.boottime_ns = 0,
+                            .monotonic_ns = read_ns(CLOCK_MONOTONIC),
+                            .monotonic_raw_ns = read_ns(CLOCK_MONOTONIC_RAW),
+                            .realtime_ns = read_ns(CLOCK_REALTIME)};
+    const std::uint64_t window = read_ns(CLOCK_BOOTTIME) - before;
+    if (window < best_window) {
+      best_window = window;
+      best = now;
+      best.boottime_ns = before + window / 2;
+    }
+  }
+  return best;
 }
 
 std::string_view clock_name() noexcept {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -59,6 +60,16 @@ class TickScale {
   std::uint64_t base_ns_ = 0;
   std::uint64_t scale_ = std::uint64_t{1} << 32;
 };
+
+// The system's clocks at one moment, by which a trace can be laid beside one of the system's.
+struct ClockReadings {
+  std::uint64_t boottime_ns = 0;
+  std::uint64_t monotonic_ns = 0;
+  std::uint64_t monotonic_raw_ns = 0;
+  std::uint64_t realtime_ns = 0;
+};
+// Nothing where the session's clock is virtual: its nanoseconds are nobody else's.
+std::optional<ClockReadings> read_clocks() noexcept;
 
 // "tsc", "boottime" or "virtual".
 std::string_view clock_name() noexcept;

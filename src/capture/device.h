@@ -41,7 +41,8 @@ class DeviceCapture {
   // The calling thread has entered a scope, or left the innermost. On hot paths; they neither wait
   // nor throw. A pop may come when nothing is enabled any more.
   virtual void push(std::uint64_t frame) noexcept = 0;
-  virtual void pop() noexcept = 0;
+  // `outer` is the one that is innermost now, 0 for none.
+  virtual void pop(std::uint64_t outer) noexcept = 0;
 
   // Hands over what the devices have done since the last call, all that tells of launches first.
   // On the writer's thread. With `all`, what is not yet delivered is asked for, and waited for a

@@ -25,7 +25,7 @@ ThreadState::ThreadState(std::shared_ptr<Recording> recording)
 }
 
 ThreadState::~ThreadState() {
-  if (device_knows_base_) device_->pop();
+  if (pushed_base_ != 0) device_->pop(0);
   buffer_->retire();
 }
 
@@ -44,18 +44,25 @@ const void* ThreadState::current_module() const noexcept {
 }
 
 void ThreadState::push_frame(Frame& frame) noexcept {
-  device_->push(frame_id(recording_->session(), buffer_->key(), numbered_));
-  frame.pushed = true;
+  frame.pushed = frame_id(recording_->session(), buffer_->key(), numbered_);
+  device_->push(frame.pushed);
+}
+
+std::uint64_t ThreadState::innermost_pushed() const noexcept {
+  for (std::uint32_t i = depth_; i != 0; --i) {
+    if (frames_[i - 1].pushed != 0) return frames_[i - 1].pushed;
+  }
+  return pushed_base_;
 }
 
 // Outside any module it is not the frame alone that tells what runs: after the model's forward,
 // say, comes the loss. There a device learns of every record.
 void ThreadState::tell_outside() noexcept {
   if (depth_ != 0 && frames_[depth_ - 1].end != RecordKind::kRegionEnd) return;
-  bool& pushed = depth_ != 0 ? frames_[depth_ - 1].pushed : device_knows_base_;
-  if (pushed) device_->pop();
-  device_->push(frame_id(recording_->session(), buffer_->key(), numbered_));
-  pushed = true;
+  std::uint64_t& pushed = depth_ != 0 ? frames_[depth_ - 1].pushed : pushed_base_;
+  if (pushed != 0) device_->pop(0);
+  pushed = frame_id(recording_->session(), buffer_->key(), numbered_);
+  device_->push(pushed);
 }
 
 bool ThreadState::grow() noexcept {
@@ -79,8 +86,8 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
     const Frame& frame = frames_[--depth_];
     if (marks_ != nullptr) [[unlikely]]
       end_mark(frame, sequence);
-    if (frame.pushed) [[unlikely]]
-      device_->pop();
+    if (frame.pushed != 0) [[unlikely]]
+      device_->pop(innermost_pushed());
     if (!frame.recorded) continue;
     if (frame.window != window) {
       buffer_->forget_end();

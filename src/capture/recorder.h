@@ -44,7 +44,7 @@ class ThreadState {
     LayerId layer;   // of a module scope
     std::uint32_t window;
     const void* module;
-    bool pushed = false;  // a device knows of it
+    std::uint64_t pushed = 0;  // the id by which a device knows of it; 0 if it does not
     // For marks: what LiveCalls knows a scope by, a node's first sequence number; and how many
     // backward marks were open once it had begun.
     std::uint32_t run_depth = 0;
@@ -136,6 +136,7 @@ class ThreadState {
   }
   void push_frame(Frame& frame) noexcept;
   void tell_outside() noexcept;
+  std::uint64_t innermost_pushed() const noexcept;
 
   // What marks need to know: kept only where there are any.
   struct Live {
@@ -173,8 +174,8 @@ class ThreadState {
   LayerMarks* const marks_;
   std::unique_ptr<Live> live_;
   std::unique_ptr<Frame[]> frames_;
-  std::uint64_t numbered_ = 0;      // records that have a number, ever: see has_number()
-  bool device_knows_base_ = false;  // what runs outside any frame
+  std::uint64_t numbered_ = 0;     // records that have a number, ever: see has_number()
+  std::uint64_t pushed_base_ = 0;  // by which a device knows what runs outside any frame
   std::uint32_t depth_ = 0;
   std::uint32_t capacity_ = 0;
   std::uint32_t op_depth_ = 0;

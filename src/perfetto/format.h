@@ -2,11 +2,14 @@
 // docs/trace-format.md says the same for people.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include <layertrace/profile.h>
 #include <layertrace/trace.h>
+
+#include "record/device_record.h"
 
 namespace layertrace::format {
 
@@ -23,9 +26,17 @@ constexpr std::uint32_t activity_sequence(std::uint32_t lane) {
   return kFirstLaneSequence + 2 * lane + 1;
 }
 
-// Then one for each track of what a device did, in the order of their descriptors. Their packets
-// have times of the trace's clock, since they come in no order.
-inline constexpr std::uint32_t kFirstDeviceSequence = 1U << 24;
+// Then one for each track whose packets come in no order, by kind, in the order of their
+// descriptors. They have times of the trace's clock.
+enum class TrackKind : std::uint8_t { kActivities = 1, kGroup, kCalls, kLayers, kCounters };
+inline constexpr std::uint32_t kFirstLooseSequence = 1U << 24;
+constexpr std::uint32_t loose_sequence(TrackKind kind, std::uint32_t number) {
+  return static_cast<std::uint32_t>(kind) << 24 | number;
+}
+constexpr TrackKind kind_of_sequence(std::uint32_t sequence) {
+  return static_cast<TrackKind>(sequence >> 24);
+}
+constexpr std::uint32_t number_of_sequence(std::uint32_t sequence) { return sequence & 0xffffffU; }
 
 // Track ids. Those of a lane follow its sequences'.
 inline constexpr std::uint64_t kProcessTrack = 1;
@@ -34,16 +45,46 @@ inline constexpr std::uint64_t kLayerTrack = 3;
 inline constexpr std::uint64_t kRunTrack = 4;
 inline constexpr std::uint64_t kFirstLaneTrack = 16;
 
-// A device's group of tracks, and in it one for each stream; where activities of a stream overlap,
-// more of them, numbered as siblings.
-inline constexpr std::uint64_t kDeviceGroups = std::uint64_t{1} << 57;
-inline constexpr std::uint64_t kDeviceTracks = std::uint64_t{1} << 56;
-constexpr std::uint64_t device_track(std::uint32_t device, std::uint32_t stream,
-                                     std::uint32_t sibling) {
-  return kDeviceTracks | std::uint64_t{device & 0xffU} << 40 | std::uint64_t{stream} << 8 |
-         (sibling & 0xffU);
+// Those of such tracks begin with their kind. In a device's group there is one for each stream;
+// where slices of a track would overlap there are more of it, numbered as siblings.
+inline constexpr std::size_t kMostSiblings = 256;
+constexpr std::uint64_t track_id(TrackKind kind, std::uint64_t rest) {
+  return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | rest;
 }
-constexpr bool is_device_track(std::uint64_t track) { return track >> 56 == 1; }
+constexpr TrackKind kind_of_track(std::uint64_t track) {
+  return static_cast<TrackKind>(track >> 56);
+}
+constexpr std::uint64_t device_group(std::uint32_t device) {
+  return track_id(TrackKind::kGroup, device);
+}
+constexpr std::uint64_t stream_track(std::uint32_t device, std::uint32_t stream,
+                                     std::uint32_t sibling) {
+  return track_id(TrackKind::kActivities, std::uint64_t{device & 0xffU} << 40 |
+                                              std::uint64_t{stream} << 8 | (sibling & 0xffU));
+}
+// The calls of a thread; a stream's layers, by how deep they are.
+constexpr std::uint64_t call_track(std::uint32_t tid, std::uint32_t sibling) {
+  return track_id(TrackKind::kCalls, std::uint64_t{tid} << 8 | (sibling & 0xffU));
+}
+constexpr std::uint64_t layer_track(std::uint32_t device, std::uint32_t stream, std::uint32_t depth,
+                                    std::uint32_t sibling) {
+  return track_id(TrackKind::kLayers,
+                  std::uint64_t{sibling & 0xffU} << 48 | std::uint64_t{device & 0xffU} << 40 |
+                      std::uint64_t{stream} << 8 | (depth < 0xffU ? depth : 0xffU));
+}
+// A device's counters, all on one sequence: the measured ones by their own numbers, then those that
+// are made from the slices and not read back.
+inline constexpr std::uint8_t kBusyCounter = 16;
+inline constexpr std::uint8_t kQueueCounter = 17;
+constexpr std::uint64_t counter_track(std::uint32_t device, std::uint8_t number) {
+  return track_id(TrackKind::kCounters, std::uint64_t{device & 0xffU} << 40 | number);
+}
+constexpr std::uint8_t number_of_counter(std::uint64_t track) {
+  return static_cast<std::uint8_t>(track);
+}
+constexpr std::uint32_t tid_of_track(std::uint64_t track) {
+  return static_cast<std::uint32_t>(track >> 8);
+}
 constexpr std::uint32_t device_of_track(std::uint64_t track) {
   return static_cast<std::uint32_t>(track >> 40) & 0xffU;
 }
@@ -51,9 +92,13 @@ constexpr std::uint32_t stream_of_track(std::uint64_t track) {
   return static_cast<std::uint32_t>(track >> 8);
 }
 
-// Clocks: the sequence's own, counting up from its last packet, and the trace's.
+// Clocks: the sequence's own, counting up from its last packet, the trace's, and the system's
+// others in the snapshots that tie them to it.
 inline constexpr std::uint32_t kIncrementalClock = 64;
 inline constexpr std::uint32_t kBoottimeClock = 6;
+inline constexpr std::uint32_t kMonotonicRawClock = 5;
+inline constexpr std::uint32_t kMonotonicClock = 3;
+inline constexpr std::uint32_t kRealtimeClock = 1;
 
 // Names of debug annotations on slices.
 inline constexpr std::string_view kPath = "path";
@@ -70,7 +115,8 @@ inline constexpr std::string_view kPartial = "partial";  // on a step's end: it 
 inline constexpr std::string_view kDropped = "dropped";
 inline constexpr std::string_view kStep = "step";  // on a step: its index
 // On what a device did.
-inline constexpr std::string_view kKind = "kind";  // "copy" or "set"; kernels have none
+inline constexpr std::string_view kKind =
+    "kind";  // "copy" or "set"; kernels have none. Of a call: "ask", "copy" or "wait"
 inline constexpr std::string_view kGrid = "grid";
 inline constexpr std::string_view kBlock = "block";
 inline constexpr std::string_view kRegisters = "registers";
@@ -78,7 +124,37 @@ inline constexpr std::string_view kSharedBytes = "shared_bytes";
 inline constexpr std::string_view kBytes = "bytes";
 inline constexpr std::string_view kCorrelation = "correlation";
 inline constexpr std::string_view kLaunch = "launch_ns";  // on the trace's clock
+inline constexpr std::string_view kLaunchThread = "launch_tid";
 inline constexpr std::string_view kGraphNode = "graph_node";
+inline constexpr std::string_view kOccupancy = "occupancy";  // in percent
+inline constexpr std::string_view kContext = "context";
+// On the time that a layer took on a stream.
+inline constexpr std::string_view kHost = "host_ns";  // when the host entered it
+inline constexpr std::string_view kDepth = "depth";
+
+// Flows: a module's call has its number, and leads to its backward and to what it asked a device
+// for; a call to a device has its correlation, and leads to what it asked for.
+inline constexpr std::uint64_t kCorrelationFlows = std::uint64_t{1} << 63;
+
+// A share in percent, and back without loss: a double has digits to spare.
+constexpr double to_percent(float share) { return 100.0 * static_cast<double>(share); }
+constexpr float from_percent(double percent) { return static_cast<float>(percent / 100.0); }
+
+constexpr std::string_view kind_name(DeviceKind kind) {
+  return kind == DeviceKind::kCopy ? "copy" : kind == DeviceKind::kSet ? "set" : "kernel";
+}
+constexpr DeviceKind device_kind(std::string_view name) {
+  return name == "copy"  ? DeviceKind::kCopy
+         : name == "set" ? DeviceKind::kSet
+                         : DeviceKind::kKernel;
+}
+
+constexpr std::string_view kind_name(CallKind kind) {
+  return kind == CallKind::kCopy ? "copy" : kind == CallKind::kWait ? "wait" : "ask";
+}
+constexpr CallKind call_kind(std::string_view name) {
+  return name == "copy" ? CallKind::kCopy : name == "wait" ? CallKind::kWait : CallKind::kAsk;
+}
 
 // Categories: a phase's name, or kStep. This is the latter's number after the phases'.
 inline constexpr std::uint8_t kStepCategory = kPhaseCount;

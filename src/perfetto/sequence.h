@@ -33,7 +33,8 @@ class Interned {
 // Annotation names have fixed ids, defined with a sequence's first packet.
 namespace annotation {
 enum Id : std::uint8_t {
-  kPath = 1,
+  kUnknown,  // to this version
+  kPath,
   kSequence,
   kAccumulates,
   kRegion,
@@ -43,6 +44,7 @@ enum Id : std::uint8_t {
   kPartial,
   kDropped,
   kInferred,
+  kStep,
   kKind,
   kGrid,
   kBlock,
@@ -51,18 +53,25 @@ enum Id : std::uint8_t {
   kBytes,
   kCorrelation,
   kLaunch,
-  kGraphNode
+  kLaunchThread,
+  kGraphNode,
+  kOccupancy,
+  kContext,
+  kHost,
+  kDepth
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
-    format::kPath,         format::kSequence,  format::kAccumulates, format::kRegion,
-    format::kUnattributed, format::kEndedBy,   format::kWindow,      format::kPartial,
-    format::kDropped,      format::kInferred,  format::kKind,        format::kGrid,
-    format::kBlock,        format::kRegisters, format::kSharedBytes, format::kBytes,
-    format::kCorrelation,  format::kLaunch,    format::kGraphNode,
+    format::kPath,         format::kSequence,    format::kAccumulates, format::kRegion,
+    format::kUnattributed, format::kEndedBy,     format::kWindow,      format::kPartial,
+    format::kDropped,      format::kInferred,    format::kStep,        format::kKind,
+    format::kGrid,         format::kBlock,       format::kRegisters,   format::kSharedBytes,
+    format::kBytes,        format::kCorrelation, format::kLaunch,      format::kLaunchThread,
+    format::kGraphNode,    format::kOccupancy,   format::kContext,     format::kHost,
+    format::kDepth,
 };
 // Those that slices on a host's thread may have; a device's may have all.
-inline constexpr std::size_t kHostAnnotations = annotation::kInferred;
+inline constexpr std::size_t kHostAnnotations = annotation::kStep;
 
 // Event names that are not in the dictionary.
 enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };

@@ -9,6 +9,7 @@
 
 #include "attribute/span.h"
 #include "base/byte_sink.h"
+#include "base/clock.h"
 
 namespace layertrace {
 
@@ -18,6 +19,10 @@ class TraceWriter : public SpanSink {
   static std::unique_ptr<TraceWriter> make(const Dictionary& dictionary, ByteSink& out,
                                            const RunInfo& run);
 
+  // The system's clocks at a moment of the recording. At its start and at its end, so that the
+  // trace can be merged with one of the system's; where no clock but the trace's own is known,
+  // never.
+  virtual void clocks(const ClockReadings& now) = 0;
   // Hands everything encoded so far to the sink.
   virtual void flush() = 0;
   // The closing record: with it, the trace is whole. `health` is what the spans themselves cannot

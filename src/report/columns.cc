@@ -6,13 +6,14 @@
 #include <array>
 #include <string_view>
 
+#include "report/device_sentences.h"
 #include "report/numbers.h"
 
 namespace layertrace {
 namespace report {
 namespace {
 
-enum class Kind { kText, kTime, kCount, kActivityTime, kActivityCount };
+enum class Kind { kText, kTime, kCount, kActivityTime, kActivityCount, kShareOfHost };
 
 struct ColumnInfo {
   Column column;
@@ -41,6 +42,17 @@ constexpr std::array kColumns{
                &Figures::gpu_forward_ns},
     ColumnInfo{Column::kGpuBackward, "gpu_backward", "GPU backward", Kind::kActivityTime, 10,
                &Figures::gpu_backward_ns},
+    ColumnInfo{Column::kKernels, "kernels", "kernels", Kind::kActivityCount, 0,
+               &Figures::activities},
+    ColumnInfo{Column::kLaunches, "launches", "launches", Kind::kActivityCount, 0,
+               &Figures::launches},
+    ColumnInfo{Column::kGpuEventForward, "gpu_event_forward", "GPU event forward",
+               Kind::kActivityTime, 5, &Figures::event_forward_ns},
+    ColumnInfo{Column::kGpuEventBackward, "gpu_event_backward", "GPU event backward",
+               Kind::kActivityTime, 4, &Figures::event_backward_ns},
+    ColumnInfo{Column::kIdle, "idle", "GPU idle", Kind::kActivityTime, 3, &Figures::idle_ns},
+    ColumnInfo{Column::kLaunchBound, "launch_bound", "launch-bound", Kind::kShareOfHost, 3,
+               &Figures::launch_idle_ns},
 };
 
 struct SortInfo {
@@ -65,7 +77,13 @@ const ColumnInfo& info_of(Column column) {
 }
 
 bool counts_activities(Kind kind) {
-  return kind == Kind::kActivityTime || kind == Kind::kActivityCount;
+  return kind == Kind::kActivityTime || kind == Kind::kActivityCount || kind == Kind::kShareOfHost;
+}
+
+// What stands for kernels' times where there are none.
+Column by_events(Column column) {
+  if (column == Column::kGpuForward) return Column::kGpuEventForward;
+  return column == Column::kGpuBackward ? Column::kGpuEventBackward : column;
 }
 
 // Where a step's time goes should meet the eye.
@@ -106,7 +124,11 @@ std::vector<Column> chosen_columns(const TreeOptions& options, const Profile& pr
                   [](const Layer& layer) { return !layer.phase(Phase::kRecompute).empty(); });
   if (recomputes) columns.push_back(Column::kRecompute);
   columns.push_back(Column::kCalls);
-  if (has_activities(profile.run)) columns.push_back(Column::kActivities);
+  if (!profile.run.device.empty()) {
+    if (!has_events_only(profile)) columns.push_back(Column::kKernels);
+  } else if (profile.run.ops) {
+    columns.push_back(Column::kActivities);
+  }
   return columns;
 }
 
@@ -116,12 +138,17 @@ TableColumn table_column(Column column) {
 }
 
 Cell figure_cell(Column column, const Figures& figures, const CellStyle& style) {
+  if (style.events_only) column = by_events(column);
   const ColumnInfo& info = info_of(column);
   const Kind kind = info.kind;
   const double value = figures.*info.value;
   if (counts_activities(kind) && !style.ops) return {std::string(style.glyphs.dash)};
   if (kind == Kind::kCount || kind == Kind::kActivityCount) return {format_count(value)};
   if (value == 0) return {std::string(style.glyphs.dash)};
+  if (kind == Kind::kShareOfHost) {
+    const double host_ns = figures.forward_ns + figures.backward_ns;
+    return {host_ns == 0 ? std::string(style.glyphs.dash) : format_share(value / host_ns)};
+  }
   return {time_and_share(value, style),
           style.step_ns > 0 ? heat(value / style.step_ns) : Tone::kPlain};
 }

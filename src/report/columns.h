@@ -16,8 +16,9 @@ namespace layertrace::report {
 // What all cells of a report have in common.
 struct CellStyle {
   const Glyphs& glyphs;
-  double step_ns;  // what shares are shares of; 0: no shares
-  bool ops;        // there are activities: operators, or what a GPU did
+  double step_ns;            // what shares are shares of; 0: no shares
+  bool ops;                  // there are activities: operators, or what a GPU did
+  bool events_only = false;  // the GPU's times are by CUDA events
 };
 
 // The columns to show: those that were asked for, or the default ones that have something to say.

@@ -13,6 +13,11 @@ Figures& Figures::operator+=(const Figures& other) {
   activities += other.activities;
   gpu_forward_ns += other.gpu_forward_ns;
   gpu_backward_ns += other.gpu_backward_ns;
+  event_forward_ns += other.event_forward_ns;
+  event_backward_ns += other.event_backward_ns;
+  launches += other.launches;
+  idle_ns += other.idle_ns;
+  launch_idle_ns += other.launch_idle_ns;
   calls += other.calls;
   return *this;
 }
@@ -20,20 +25,27 @@ Figures& Figures::operator+=(const Figures& other) {
 Figures figures_of(const Layer& layer) {
   Figures figures;
   // A loss function's module runs in the loss, but its call is its forward all the same.
-  figures.forward_ns =
-      layer.phase(Phase::kForward).host_ns.mean + layer.phase(Phase::kLoss).host_ns.mean;
-  figures.backward_ns = layer.phase(Phase::kBackward).host_ns.mean;
+  const auto forward = [&](Stat PhaseStats::*figure) {
+    return (layer.phase(Phase::kForward).*figure).mean + (layer.phase(Phase::kLoss).*figure).mean;
+  };
+  const PhaseStats& backward = layer.phase(Phase::kBackward);
+  figures.forward_ns = forward(&PhaseStats::host_ns);
+  figures.backward_ns = backward.host_ns.mean;
   figures.recompute_ns = layer.phase(Phase::kRecompute).host_ns.mean;
   figures.total_ns = figures.forward_ns + figures.backward_ns + figures.recompute_ns;
-  figures.gpu_forward_ns =
-      layer.phase(Phase::kForward).busy_ns.mean + layer.phase(Phase::kLoss).busy_ns.mean;
-  figures.gpu_backward_ns = layer.phase(Phase::kBackward).busy_ns.mean;
+  figures.gpu_forward_ns = forward(&PhaseStats::busy_ns);
+  figures.gpu_backward_ns = backward.busy_ns.mean;
+  figures.event_forward_ns = forward(&PhaseStats::event_ns);
+  figures.event_backward_ns = backward.event_ns.mean;
+  figures.launch_idle_ns = forward(&PhaseStats::idle_ns) + backward.idle_ns.mean;
   figures.calls = layer.calls;
   for (const PhaseStats& phase : layer.phases) {
     figures.self_ns += phase.self_host_ns.mean;
     figures.activity_ns += phase.activity_ns.mean;
     figures.busy_ns += phase.busy_ns.mean;
     figures.activities += phase.activities.mean;
+    figures.launches += phase.launches.mean;
+    figures.idle_ns += phase.idle_ns.mean;
   }
   return figures;
 }

@@ -18,6 +18,11 @@ struct Figures {
   double activities = 0;
   double gpu_forward_ns = 0;
   double gpu_backward_ns = 0;
+  double event_forward_ns = 0;
+  double event_backward_ns = 0;
+  double launches = 0;
+  double idle_ns = 0;         // of the GPU, all phases
+  double launch_idle_ns = 0;  // likewise, forward and backward
   double calls = 0;
 
   Figures& operator+=(const Figures& other);

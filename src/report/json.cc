@@ -1,34 +1,27 @@
 // layers_json(): a Profile for programs. Every key is described in docs/json.md.
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <layertrace/report.h>
 
+#include "report/json_parts.h"
 #include "report/text.h"
 
 namespace layertrace {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// A mean of 12 steps that all took 5 ns is 5, not 5.0: readers compare counts with ==.
-Json number(double value) {
-  constexpr double kExact = 9007199254740992;  // 2^53: whole doubles up to here are exact
-  const bool whole = std::abs(value) <= kExact && value == std::trunc(value);
-  if (whole) return static_cast<std::int64_t>(value);
-  return value;  // NaN and infinities, which JSON lacks, are written as null
-}
+using report::dump;
+using report::dump_lines;
+using report::Json;
+using report::number;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// The seven figures of a phase, each as one of its statistics.
+// The figures of a phase, each as one of its statistics.
 void put_figures(Json& out, const PhaseStats& stats, double Stat::*field) {
   out["calls"] = number(stats.calls.*field);
   out["host_ns"] = number(stats.host_ns.*field);
@@ -37,6 +30,9 @@ void put_figures(Json& out, const PhaseStats& stats, double Stat::*field) {
   out["activity_ns"] = number(stats.activity_ns.*field);
   out["self_activity_ns"] = number(stats.self_activity_ns.*field);
   out["busy_ns"] = number(stats.busy_ns.*field);
+  out["launches"] = number(stats.launches.*field);
+  out["event_ns"] = number(stats.event_ns.*field);
+  out["idle_ns"] = number(stats.idle_ns.*field);
 }
 
 Json phase_json(const PhaseStats& stats) {
@@ -76,10 +72,18 @@ Json step_json(const Step& step) {
   for (std::size_t i = 0; i < kPhaseCount; ++i) {
     phases[std::string(phase_name(static_cast<Phase>(i)))] = step.phase_ns[i];
   }
+  Json devices = Json::array();
+  for (const DeviceStep& device : step.devices) {
+    devices.push_back({{"device", device.device},
+                       {"busy_ns", device.busy_ns},
+                       {"idle_ns", device.idle_ns},
+                       {"exposed_copy_ns", device.exposed_copy_ns}});
+  }
   return {{"index", step.index},
           {"start_ns", step.start_ns},
           {"wall_ns", step.wall_ns},
-          {"phases", std::move(phases)}};
+          {"phases", std::move(phases)},
+          {"devices", std::move(devices)}};
 }
 
 // Names and causes are keys here. Two that differ only in bytes that are not UTF-8 become one key,
@@ -103,6 +107,30 @@ Json unattributed_json(const std::vector<Unattributed>& groups) {
   return out;
 }
 
+Json gpu_json(const GpuHealth& gpu) {
+  return {{"source", gpu.source},
+          {"records", gpu.records},
+          {"dropped", gpu.dropped},
+          {"buffers_lost", gpu.buffers_lost},
+          {"no_buffer", gpu.no_buffer},
+          {"unknown", gpu.unknown},
+          {"untimed", gpu.untimed},
+          {"reversed", gpu.reversed},
+          {"outside_steps", gpu.outside_steps},
+          {"event_pairs", gpu.event_pairs},
+          {"events_missed", gpu.events_missed},
+          {"events_capturing", gpu.events_capturing},
+          {"earlier_graphs", gpu.earlier_graphs}};
+}
+
+Json idle_json(const Profile& profile, const Idle& idle) {
+  return {{"path", report::path_json(profile, idle.layer)},
+          {"phase", phase_name(idle.phase)},
+          {"cause", idle_cause_name(idle.cause)},
+          {"ns", number(idle.ns)},
+          {"gaps", number(idle.gaps)}};
+}
+
 Json health_json(const Profile& profile) {
   const Health& health = profile.health;
   Json out = Json::object();
@@ -124,18 +152,14 @@ Json health_json(const Profile& profile) {
   out["op_cost_ns"] = number(health.op_cost_ns);
   out["writer_cpu_ns"] = health.writer_cpu_ns;
   out["tracing_share"] = number(health.tracing_share);
-  out["gpu"] = {{"source", health.gpu.source},
-                {"records", health.gpu.records},
-                {"dropped", health.gpu.dropped},
-                {"buffers_lost", health.gpu.buffers_lost},
-                {"no_buffer", health.gpu.no_buffer},
-                {"unknown", health.gpu.unknown},
-                {"untimed", health.gpu.untimed},
-                {"reversed", health.gpu.reversed},
-                {"outside_steps", health.gpu.outside_steps}};
+  out["gpu"] = gpu_json(health.gpu);
   out["steps"] = profile.step_count;
   out["steps_marked"] = profile.steps_marked;
   out["notes"] = health.notes;
+  out["device"] = profile.run.device;
+  out["cupti_version"] = health.gpu.cupti_version;
+  out["timing"] = health.gpu.timing;
+  out["simulated"] = profile.run.simulated;
   return out;
 }
 
@@ -159,23 +183,6 @@ Json run_json(const RunInfo& run) {
   return out;
 }
 
-// On one line. Bytes that are not UTF-8 become U+FFFD: a module's name must not cost the user the
-// report.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// An array with one element a line: compact, and yet `diff` and `grep` work on it.
-template <typename Items, typename ToJson>
-std::string dump_lines(const Items& items, ToJson to_json) {
-  std::string out = "[";
-  for (const auto& item : items) {
-    out += &item == &items.front() ? "\n" : ",\n";
-    out += dump(to_json(item));
-  }
-  return out + "]";
-}
-
 }  // namespace
 
 std::string layers_json(const Profile& profile) {
@@ -187,6 +194,11 @@ std::string layers_json(const Profile& profile) {
   out += ",\n\"health\":" + dump(health_json(profile));
   out += ",\n\"phases\":" + dump(outside);
   out += ",\n\"run\":" + dump(run_json(profile.run));
+  out += ",\n\"kernels\":" + dump_lines(profile.kernels, [&](const Kernel& kernel) {
+           return report::kernel_json(profile, kernel);
+         });
+  out += ",\n\"idle\":" +
+         dump_lines(profile.idle, [&](const Idle& idle) { return idle_json(profile, idle); });
   return out + "}\n";
 }
 

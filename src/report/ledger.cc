@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "report/device_sentences.h"
 #include "report/figures.h"
 #include "report/numbers.h"
 
@@ -14,10 +15,6 @@ namespace {
 
 constexpr std::size_t kNamesShown = 3;    // of what has no layer, the most frequent
 constexpr std::size_t kLongestName = 60;  // cells; some operators carry a whole template signature
-
-std::string quantity(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
-}
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
@@ -88,6 +85,7 @@ void add_activities(const Profile& profile, const Glyphs& glyphs, std::vector<Se
     out.push_back({"Operators were not recorded, so there are no activity figures."});
     return;
   }
+  if (has_events_only(profile)) return;
   if (health.activities == 0) {
     out.push_back({"No activity was recorded."});
     return;
@@ -160,7 +158,16 @@ void add_gpu_records(const GpuHealth& gpu, std::vector<Sentence>& out) {
   add(gpu.untimed, "activity without times left out", "activities without times left out");
   add(gpu.reversed, "activity that ends before it begins left out",
       "activities that end before they begin left out");
+  add(gpu.events_missed, "pair of events missing", "pairs of events missing");
+  add(gpu.events_capturing, "pair of events not made while its stream was captured",
+      "pairs of events not made while their streams were captured");
   if (!parts.empty()) out.push_back({"Of the GPU's records: " + join(parts, ", ") + "."});
+  if (gpu.earlier_graphs != 0) {
+    out.push_back({fmt::format(
+        "{} of CUDA graphs that were captured while nothing was recorded: what launched a graph "
+        "counts for them.",
+        quantity(gpu.earlier_graphs, "activity is", "activities are"))});
+  }
 }
 
 std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
@@ -182,7 +189,20 @@ std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
 
 }  // namespace
 
-std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
+std::string quantity(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
+}
+
+std::string text_of(const std::vector<Sentence>& sentences, std::size_t width, bool color) {
+  std::string out;
+  for (const Sentence& sentence : sentences) {
+    for (const std::string& line : wrap_words(sentence.text, width))
+      out += paint(line, sentence.tone, color) + '\n';
+  }
+  return out;
+}
+
+std::vector<Sentence> opening(const Profile& profile, const Glyphs& glyphs) {
   const Health& health = profile.health;
   std::vector<Sentence> out;
   if (health.cut) {
@@ -207,12 +227,17 @@ std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
     out.push_back({fmt::format("Note: {}", clean(note, glyphs.ascii)), Tone::kWarm});
   }
   out.push_back({title(profile, glyphs), Tone::kBold});
+  return out;
+}
+
+std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
+  std::vector<Sentence> out = opening(profile, glyphs);
   out.push_back({steps_sentence(profile, glyphs)});
   return out;
 }
 
 std::vector<Sentence> ledger(const Profile& profile, const Glyphs& glyphs) {
-  std::vector<Sentence> out;
+  std::vector<Sentence> out = device_sentences(profile, glyphs);
   add_activities(profile, glyphs, out);
   add_gpu_records(profile.health.gpu, out);
   add_nodes(profile.health, glyphs, out);

@@ -2,7 +2,9 @@
 // the figures explain, what went missing and what recording cost.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <layertrace/profile.h>
@@ -17,7 +19,15 @@ struct Sentence {
   Tone tone = Tone::kPlain;
 };
 
+// What is wrong, and the title; the heading goes on with what was recorded.
+std::vector<Sentence> opening(const Profile& profile, const Glyphs& glyphs);
 std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs);
 std::vector<Sentence> ledger(const Profile& profile, const Glyphs& glyphs);
+
+// One line each, or as many as `width` cells ask for (0: one).
+std::string text_of(const std::vector<Sentence>& sentences, std::size_t width, bool color);
+
+// "1 record", "1,204 records".
+std::string quantity(std::uint64_t count, std::string_view one, std::string_view many);
 
 }  // namespace layertrace::report

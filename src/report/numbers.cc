@@ -74,4 +74,17 @@ std::string format_count(double count) {
   return count < 0.995 ? fmt::format("{:.2f}", count) : fmt::format("{:.1f}", count);
 }
 
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr double kKilo = 1024;
+  auto value = static_cast<double>(bytes);
+  const char* unit = "B";
+  for (const char* larger : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < kKilo) break;
+    value /= kKilo;
+    unit = larger;
+  }
+  const bool whole = value == std::trunc(value) || value >= 99.95;
+  return fmt::format("{:.{}f} {}", value, whole ? 0 : 1, unit);
+}
+
 }  // namespace layertrace::report

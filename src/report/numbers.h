@@ -23,4 +23,7 @@ std::string format_share(double share);
 std::string format_count(double count);
 std::string format_count(std::uint64_t count);
 
+// "812 B", "16 KiB", "1.5 MiB".
+std::string format_bytes(std::uint64_t bytes);
+
 }  // namespace layertrace::report

@@ -10,8 +10,10 @@
 #include <layertrace/report.h>
 
 #include "report/columns.h"
+#include "report/device_sentences.h"
 #include "report/fold_blocks.h"
 #include "report/ledger.h"
+#include "report/lookup.h"
 #include "report/numbers.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -22,7 +24,6 @@ namespace {
 
 constexpr std::size_t kNarrowest = 20;  // a terminal that claims less is not believed
 constexpr double kOutlier = 1.25;       // a block this far above the mean is named
-constexpr std::size_t kNamesOffered = 8;
 
 class TreeWriter {
  public:
@@ -30,7 +31,8 @@ class TreeWriter {
       : profile_(profile),
         options_(options),
         glyphs_(glyphs_for(options.ascii)),
-        style_{glyphs_, share_base_ns(profile), has_activities(profile.run)},
+        style_{glyphs_, share_base_ns(profile), has_activities(profile.run),
+               has_events_only(profile)},
         columns_(chosen_columns(options, profile)) {}
 
   std::string write(const std::vector<int>& roots) {
@@ -204,13 +206,7 @@ class TreeWriter {
   }
 
   std::string sentences(const std::vector<Sentence>& all) const {
-    std::string out;
-    for (const Sentence& sentence : all) {
-      for (const std::string& line : wrap_words(sentence.text, width())) {
-        out += paint(line, sentence.tone, options_.color) + '\n';
-      }
-    }
-    return out;
+    return text_of(all, width(), options_.color);
   }
 
   static std::string html_sentences(const std::vector<Sentence>& all) {
@@ -230,29 +226,6 @@ class TreeWriter {
   Table table_;
 };
 
-// `no layer "net.7" in this profile; "net" has 0, 1, 2`: names the deepest layer on the way that is
-// there.
-std::string unknown_start(const Profile& profile, const TreeOptions& options) {
-  std::string text =
-      fmt::format("no layer \"{}\" in this profile", clean(options.start, options.ascii));
-  std::string_view path = options.start;
-  const Layer* parent = nullptr;
-  while (parent == nullptr && !path.empty()) {
-    const std::size_t dot = path.rfind('.');
-    path = path.substr(0, dot == std::string_view::npos ? 0 : dot);
-    parent = profile.find(path);
-  }
-  if (parent == nullptr || parent->children.empty()) return text + '\n';
-  text += fmt::format("; \"{}\" has ",
-                      clean(path.empty() ? std::string_view(parent->name) : path, options.ascii));
-  for (std::size_t i = 0; i < parent->children.size(); ++i) {
-    if (i > 0) text += ", ";
-    if (i == kNamesOffered) return fmt::format("{}{}\n", text, glyphs_for(options.ascii).ellipsis);
-    text += clean(profile.layers[parent->children[i]].name, options.ascii);
-  }
-  return text + '\n';
-}
-
 // The layers at the top: those without parents, or the start node; empty if there is no such node.
 std::vector<int> roots_of(const Profile& profile, const TreeOptions& options) {
   std::vector<int> roots;
@@ -271,14 +244,16 @@ std::vector<int> roots_of(const Profile& profile, const TreeOptions& options) {
 
 std::string tree(const Profile& profile, const TreeOptions& options) {
   const std::vector<int> roots = report::roots_of(profile, options);
-  if (roots.empty() && !options.start.empty()) return report::unknown_start(profile, options);
+  if (roots.empty() && !options.start.empty())
+    return report::unknown_layer(profile, options.start, options.ascii);
   return report::TreeWriter(profile, options).write(roots);
 }
 
 std::string tree_html(const Profile& profile, const TreeOptions& options) {
   const std::vector<int> roots = report::roots_of(profile, options);
   if (roots.empty() && !options.start.empty()) {
-    return report::paint_html(report::unknown_start(profile, options), report::Tone::kPlain);
+    return report::paint_html(report::unknown_layer(profile, options.start, options.ascii),
+                              report::Tone::kPlain);
   }
   return report::TreeWriter(profile, options).write_html(roots);
 }

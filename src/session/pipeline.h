@@ -32,6 +32,9 @@ class Pipeline {
   // What a GPU does is taken in, too. Before the first pump.
   void use(DeviceCapture& device);
 
+  // The system's clocks at the recording's start and at its end, for the trace.
+  void clocks(const ClockReadings& now) { writer_->clocks(now); }
+
   // Takes in what was recorded since the last call, up to a time that is past, and writes it.
   // Returns the number of records.
   std::uint64_t pump(std::uint64_t horizon_ticks);

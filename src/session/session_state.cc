@@ -187,6 +187,7 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
   pipeline_ = std::make_unique<Pipeline>(recording_, *output_, run, TickScale::measure(),
                                          max_intervals(options_.memory_cap_bytes),
                                          max_fold_bytes(options_.memory_cap_bytes), options_.infer);
+  if (const auto now = read_clocks()) pipeline_->clocks(*now);
 }
 
 SessionState::~SessionState() {
@@ -311,6 +312,7 @@ Result<Profile> SessionState::stop() {
   restore_terminate_handler();
   try {
     if (broken_.load()) throw std::bad_alloc();
+    if (const auto clocks = read_clocks()) pipeline_->clocks(*clocks);
     profile_ = pipeline_->finish(now, closing_health());
   } catch (...) {  // no memory; what was written so far can be read, as cut
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <random>
 #include <string>
@@ -52,6 +53,27 @@ TEST(TickScale, NeverDecreases) {
       ASSERT_GE(ns, last_ns) << "at " << ticks << " with rate " << rate;
       last_ns = ns;
     }
+  }
+}
+
+TEST(Clocks, AreReadAtOneMoment) {
+  const auto read = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+           static_cast<std::uint64_t>(time.tv_nsec);
+  };
+  const clockid_t clocks[] = {CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME};
+  std::uint64_t before[4], after[4];
+  for (int i = 0; i < 4; ++i) before[i] = read(clocks[i]);
+  const auto now = read_clocks();
+  for (int i = 0; i < 4; ++i) after[i] = read(clocks[i]);
+  ASSERT_TRUE(now);
+  const std::uint64_t got[] = {now->boottime_ns, now->monotonic_ns, now->monotonic_raw_ns,
+                               now->realtime_ns};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_GE(got[i], before[i]) << i;
+    EXPECT_LE(got[i], after[i]) << i;
   }
 }
 

@@ -1,8 +1,8 @@
 """Writes a small trace of the shape that layertrace writes, with Perfetto's own Python protos.
 
 The browser test can so be tried without a run of layertrace, and the shape is written down once by
-something other than layertrace's encoder. A tiny transformer is trained for a few steps; all times
-are made up.
+something other than layertrace's encoder. A tiny transformer is trained for a few steps on a GPU:
+each operator launches a kernel, which runs when those before it are done. All times are made up.
 
     python make_sample_trace.py sample.pftrace [--steps 3]
 """
@@ -19,6 +19,9 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket
 PID = 4242
 MAIN_TID, AUTOGRAD_TID = 4242, 4243
 PROCESS, MAIN, AUTOGRAD, MAIN_OPS, AUTOGRAD_OPS, STEPS, LAYERS = range(1, 8)
+MAIN_CALLS, AUTOGRAD_CALLS, GPU, STREAM, MEMORY, BUSY, QUEUE = range(8, 15)
+CALLS_OF = {MAIN_OPS: MAIN_CALLS, AUTOGRAD_OPS: AUTOGRAD_CALLS}
+BIN_US = 1000
 SEQUENCE = 1
 
 
@@ -111,7 +114,9 @@ class Writer:
         self._flows += 1
         return self._flows
 
-    def track(self, uuid: int, name: str = "", parent: int = 0, thread: int = 0) -> None:
+    def track(
+        self, uuid: int, name: str = "", parent: int = 0, thread: int = 0, unit: str = ""
+    ) -> None:
         descriptor = self._packet(0).track_descriptor
         descriptor.uuid = uuid
         if parent:
@@ -125,6 +130,8 @@ class Writer:
             descriptor.process.process_name = name
         else:
             descriptor.name = name
+        if unit:
+            descriptor.counter.unit_name = unit
 
     def event(
         self,
@@ -136,6 +143,7 @@ class Writer:
         args: dict[str, str] | None = None,
         flow: int = 0,
         last_flow: int = 0,
+        asked_by: int = 0,
     ) -> None:
         packet = self._packet(time_us)
         event = packet.track_event
@@ -151,8 +159,16 @@ class Writer:
             annotation.string_value_iid = self._iid(packet, "debug_annotation_string_values", value)
         if flow:
             event.flow_ids.append(flow)
+        if asked_by:
+            event.flow_ids.append(asked_by)
         if last_flow:
             event.terminating_flow_ids.append(last_flow)
+
+    def count(self, track: int, time_us: int, value: float) -> None:
+        event = self._packet(time_us).track_event
+        event.type = TrackEvent.TYPE_COUNTER
+        event.track_uuid = track
+        event.double_counter_value = value
 
     def begin(self, track: int, time_us: int, name: str, phase: str = "", **more: object) -> None:
         self.event(TrackEvent.TYPE_SLICE_BEGIN, track, time_us, name, phase, **more)
@@ -169,12 +185,40 @@ class Run:
         self.writer = writer
         self.now_us = 200
         self._flow_of: dict[str, int] = {}
+        self._gpu_free_us = 0
+        self._kernels: list[tuple[int, int, int]] = []  # launched, begun, ended
 
     def _op(self, track: int, name: str, us: int, phase: str, args: dict[str, str]) -> None:
         self.writer.begin(track, self.now_us, name, phase, args=args)
+        self._launch(CALLS_OF[track], us, phase, args)
         self.now_us += us
         self.writer.end(track, self.now_us)
         self.now_us += 1
+
+    def _launch(self, calls: int, us: int, phase: str, args: dict[str, str]) -> None:
+        """Within the operator, a call; after it, on the stream, the kernel."""
+        flow = self.writer.new_flow()
+        start_us = self.now_us + 1
+        self.writer.begin(calls, start_us, "cudaLaunchKernel", phase, args=args, flow=flow)
+        self.writer.end(calls, start_us + 5)
+        begun_us = max(start_us + 7, self._gpu_free_us + 1)
+        self._gpu_free_us = begun_us + us
+        kernel = {**args, "grid": "128x1x1", "block": "256x1x1"}
+        self.writer.begin(STREAM, begun_us, "a_kernel", phase, args=kernel, asked_by=flow)
+        self.writer.end(STREAM, self._gpu_free_us)
+        self._kernels.append((start_us, begun_us, self._gpu_free_us))
+
+    def count(self) -> None:
+        """The counters that are made from the kernels, for each millisecond."""
+        for bin_us in range(0, self._gpu_free_us + BIN_US, BIN_US):
+
+            def inside(start_us: int, end_us: int, bin_us: int = bin_us) -> int:
+                return max(0, min(end_us, bin_us + BIN_US) - max(start_us, bin_us))
+
+            busy = sum(inside(begun, ended) for _, begun, ended in self._kernels)
+            waited = sum(inside(launched, ended) for launched, _, ended in self._kernels)
+            self.writer.count(BUSY, bin_us, 100 * busy / BIN_US)
+            self.writer.count(QUEUE, bin_us, waited / BIN_US)
 
     def forward(self, layer: Layer) -> None:
         flow = self._flow_of[layer.path] = self.writer.new_flow()
@@ -217,7 +261,9 @@ class Run:
     def step(self, number: int) -> None:
         self.writer.begin(STEPS, self.now_us, f"step {number}", "step")
         self.now_us += 10
+        self.writer.count(MEMORY, self.now_us, 1 << 20)
         self.forward(self.root)
+        self.writer.count(MEMORY, self.now_us, 5 << 20)
         self.region("loss", "loss", "aten::cross_entropy_loss", 40)
         reason = {"unattributed": "backward of operators outside any module"}
         self._op(AUTOGRAD_OPS, "aten::nll_loss_backward", 20, "backward", reason)
@@ -238,6 +284,13 @@ def sample_trace(steps: int) -> Trace:
     writer.track(AUTOGRAD, "autograd", parent=PROCESS, thread=AUTOGRAD_TID)
     writer.track(MAIN_OPS, "ops", parent=MAIN)
     writer.track(AUTOGRAD_OPS, "ops", parent=AUTOGRAD)
+    writer.track(MAIN_CALLS, "CUDA calls", parent=MAIN)
+    writer.track(AUTOGRAD_CALLS, "CUDA calls", parent=AUTOGRAD)
+    writer.track(GPU, "GPU 0", parent=PROCESS)
+    writer.track(STREAM, "stream 7", parent=GPU)
+    writer.track(MEMORY, "memory allocated", parent=GPU, unit="bytes")
+    writer.track(BUSY, "busy", parent=GPU, unit="%")
+    writer.track(QUEUE, "launch queue", parent=GPU, unit="activities")
     for index, layer in enumerate(root.walk()):
         # Each at its own time: at one and the same the UI draws them as a stack.
         args = {"path": layer.path, "type": layer.type}
@@ -245,6 +298,7 @@ def sample_trace(steps: int) -> Trace:
     run = Run(root, writer)
     for number in range(steps):
         run.step(number)
+    run.count()
     return writer.trace
 
 

@@ -2,6 +2,7 @@
 
 LAYERTRACE_BIN        the layertrace command; else build/bin/layertrace, else the one on PATH
 LAYERTRACE_TRACE      a trace that layertrace wrote; else one of the same shape is made here
+LAYERTRACE_DEVICES    whether that trace has what a GPU did; the one that is made here has
 LAYERTRACE_STEPS      how many steps that trace has; else they are only to be numbered without a gap
 LAYERTRACE_SCREENSHOT where to leave the picture of it; else it is only looked at here
 """
@@ -32,6 +33,15 @@ SLICES = """
   from slice join track on slice.track_id = track.id
 """
 
+# Kernels, with the name of their GPU: the slices of its streams, without those of layers there.
+KERNELS = f"""
+  select kernel.*, gpu.name as gpu, extract_arg(kernel.arg_set_id, 'debug.grid') as grid,
+    extract_arg(kernel.arg_set_id, 'debug.inferred') as inferred
+  from ({SLICES}) kernel join track on kernel.track_id = track.id
+  join track gpu on track.parent_id = gpu.id
+  where gpu.name glob 'GPU *' and track.name glob 'stream *' and track.name not glob '* layers*'
+"""
+
 # Phases whose operators belong to the step rather than to a layer.
 WITHOUT_LAYERS = "('data', 'loss', 'optimizer', 'communication')"
 
@@ -41,7 +51,7 @@ QUERIES = {
     "thread_tracks": """
         select thread.name as thread, count(slice.id) as slices, max(slice.depth) as depth
         from thread_track join thread using (utid) join slice on slice.track_id = thread_track.id
-        where thread_track.name is null or thread_track.name != 'ops'
+        where thread_track.name is null or thread_track.name not in ('ops', 'CUDA calls')
         group by thread.utid""",
     "ops": f"select count(path) as with_path from ({SLICES}) where track_name = 'ops'",
     "ops_without_layer_or_reason": f"""
@@ -67,6 +77,29 @@ QUERIES = {
         join ({SLICES}) source on flow.slice_out = source.id
         join ({SLICES}) target on flow.slice_in = target.id
         where source.category = 'forward' and target.category = 'backward'""",
+    "kernels": f"""
+        select gpu, count(*) as n, count(path) as with_path, count(grid) as with_grid,
+          max(depth) as depth, sum(dur) as ns
+        from ({KERNELS}) group by gpu""",
+    "kernels_without_layer_or_reason": f"""
+        select name, category, count(*) as n from ({KERNELS})
+        where path is null and unattributed is null and category not in {WITHOUT_LAYERS}
+        group by name, category limit 10""",
+    "launches": f"""
+        select count(distinct kernel.id) as kernels, sum(call.path is kernel.path) as same_path,
+          sum(call.ts <= kernel.ts) as before, count(*) as n
+        from ({KERNELS}) kernel join flow on flow.slice_in = kernel.id
+        join ({SLICES}) call on flow.slice_out = call.id
+        where call.track_name = 'CUDA calls'""",
+    "launch_threads": """
+        select count(distinct thread.utid) as threads, count(*) as calls
+        from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
+        where thread_track.name = 'CUDA calls'""",
+    "counters": """
+        select track.name, count(*) as n, min(value) as least, max(value) as most
+        from counter join track on counter.track_id = track.id
+        join track gpu on track.parent_id = gpu.id
+        where gpu.name glob 'GPU *' group by track.name order by track.name""",
     "steps": f"select name, dur from ({SLICES}) where track_name = 'steps' order by ts",
     "layers": f"""
         select path, extract_arg(arg_set_id, 'debug.type') as type
@@ -172,6 +205,43 @@ def test_flows_lead_from_forward_to_the_same_layers_backward(report: dict[str, A
     flows = rows(report, "flows")[0]
     assert flows["n"] > 0
     assert flows["same_path"] == flows["n"]
+
+
+@pytest.fixture
+def devices(report: dict[str, Any]) -> dict[str, Any]:
+    if "LAYERTRACE_TRACE" in os.environ and "LAYERTRACE_DEVICES" not in os.environ:
+        pytest.skip("this trace has no device")
+    return report
+
+
+def test_every_kernel_names_its_layer_or_says_why_not(devices: dict[str, Any]) -> None:
+    (gpu,) = rows(devices, "kernels")
+    assert gpu["gpu"] == "GPU 0"
+    assert gpu["with_path"] > 0
+    assert gpu["with_grid"] == gpu["n"]
+    assert gpu["depth"] == 0  # none lies in another
+    assert gpu["ns"] > 0
+    assert rows(devices, "kernels_without_layer_or_reason") == []
+
+
+def test_flows_lead_from_calls_to_kernels_of_the_same_layer(devices: dict[str, Any]) -> None:
+    launches = rows(devices, "launches")[0]
+    assert launches["n"] > 0
+    assert launches["same_path"] == launches["before"] == launches["n"]
+    threads = rows(devices, "launch_threads")[0]
+    assert threads["threads"] == 2
+    assert threads["calls"] >= launches["n"]
+    # A graph's kernels follow each other: the first of them has the flow from its call.
+    if "LAYERTRACE_TRACE" not in os.environ:
+        assert launches["kernels"] == rows(devices, "kernels")[0]["n"]
+
+
+def test_counters_are_the_gpus(devices: dict[str, Any]) -> None:
+    counters = {row["name"]: row for row in rows(devices, "counters")}
+    assert {"busy", "launch queue", "memory allocated"} <= counters.keys()
+    assert 0 < counters["busy"]["most"] <= 100
+    assert counters["launch queue"]["most"] > 0
+    assert counters["memory allocated"]["least"] >= 1 << 20
 
 
 def test_steps_are_numbered_and_whole(report: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 // Whatever is recorded, the file gives the same spans and the same Profile, to the last bit.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,42 @@ TEST(StepTrack, HasOneStepAtATime) {
   const Slices steps = slices_of_track(write_until(script, 100), kStepTrack);
   EXPECT_EQ(steps.begins, steps.ends);
   EXPECT_EQ(steps.deepest, 1);
+}
+
+using Snapshot = std::map<std::uint64_t, std::uint64_t>;
+
+// Those of the definitions' sequence: each clock's time by its id.
+std::vector<Snapshot> snapshots(const Bytes& trace) {
+  std::vector<Snapshot> result;
+  for (const ProtoField& packet : fields(as_text(trace))) {
+    const auto inside = fields(packet.bytes);
+    const ProtoField* snapshot = find(inside, proto_id::kClockSnapshot);
+    if (snapshot == nullptr || find(inside, proto_id::kSequence)->number != 1) continue;
+    Snapshot& fresh = result.emplace_back();
+    for (const ProtoField& clock : fields(snapshot->bytes)) {
+      const auto parts = fields(clock.bytes);
+      fresh[find(parts, proto_id::kClockId)->number] = find(parts, proto_id::kClockTime)->number;
+    }
+  }
+  return result;
+}
+
+TEST(Clocks, AreToldAtTheStartAndAtTheEnd) {
+  Script script({"", "a"});
+  script.thread().on(10).enter(20, "a").leave(30).step(40, 0);
+  EXPECT_EQ(snapshots(write(script)), (std::vector<Snapshot>{{{6, 10}}}));
+
+  Memory out;
+  const auto writer = TraceWriter::make(script.dictionary, out, a_run());
+  writer->clocks({.boottime_ns = 5, .monotonic_ns = 4, .monotonic_raw_ns = 3, .realtime_ns = 1000});
+  feed(script, *writer, 50, 50);
+  writer->clocks(
+      {.boottime_ns = 55, .monotonic_ns = 54, .monotonic_raw_ns = 53, .realtime_ns = 1050});
+  writer->close(a_health(), 60);
+  EXPECT_EQ(snapshots(out.bytes), (std::vector<Snapshot>{{{6, 10}},
+                                                         {{6, 5}, {3, 4}, {5, 3}, {1, 1000}},
+                                                         {{6, 55}, {3, 54}, {5, 53}, {1, 1050}}}));
+  EXPECT_EQ(read(out.bytes).stream, read(write_until(script, 60)).stream);
 }
 
 // ---- Damage that random bytes seldom do ----

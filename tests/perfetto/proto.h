@@ -78,19 +78,34 @@ inline std::string bytes_field(std::uint32_t id, std::string_view bytes) {
 
 // Numbers of the fields of Perfetto's messages that the tests name.
 namespace proto_id {
-inline constexpr std::uint32_t kPacket = 1;         // Trace
-inline constexpr std::uint32_t kTimestamp = 8;      // TracePacket
-inline constexpr std::uint32_t kSequence = 10;      // TracePacket
-inline constexpr std::uint32_t kTrackEvent = 11;    // TracePacket
-inline constexpr std::uint32_t kInternedData = 12;  // TracePacket
-inline constexpr std::uint32_t kEventNames = 2;     // InternedData
-inline constexpr std::uint32_t kIid = 1;            // EventName
-inline constexpr std::uint32_t kName = 2;           // EventName
-inline constexpr std::uint32_t kType = 9;           // TrackEvent
-inline constexpr std::uint32_t kNameIid = 10;       // TrackEvent
-inline constexpr std::uint32_t kTrackUuid = 11;     // TrackEvent
-inline constexpr std::uint64_t kSliceBegin = 1;     // TrackEvent.Type
-inline constexpr std::uint64_t kSliceEnd = 2;       // TrackEvent.Type
+inline constexpr std::uint32_t kPacket = 1;           // Trace
+inline constexpr std::uint32_t kTimestamp = 8;        // TracePacket
+inline constexpr std::uint32_t kSequence = 10;        // TracePacket
+inline constexpr std::uint32_t kTrackEvent = 11;      // TracePacket
+inline constexpr std::uint32_t kInternedData = 12;    // TracePacket
+inline constexpr std::uint32_t kClockSnapshot = 6;    // TracePacket
+inline constexpr std::uint32_t kClocks = 1;           // ClockSnapshot
+inline constexpr std::uint32_t kClockId = 1;          // ClockSnapshot.Clock
+inline constexpr std::uint32_t kClockTime = 2;        // ClockSnapshot.Clock
+inline constexpr std::uint32_t kDefaults = 59;        // TracePacket
+inline constexpr std::uint32_t kTrack = 60;           // TracePacket
+inline constexpr std::uint32_t kEventDefaults = 11;   // TracePacketDefaults
+inline constexpr std::uint32_t kDefaultTrack = 11;    // TrackEventDefaults
+inline constexpr std::uint32_t kUuid = 1;             // TrackDescriptor
+inline constexpr std::uint32_t kTrackName = 2;        // TrackDescriptor
+inline constexpr std::uint32_t kParentUuid = 5;       // TrackDescriptor
+inline constexpr std::uint32_t kEventNames = 2;       // InternedData
+inline constexpr std::uint32_t kIid = 1;              // EventName
+inline constexpr std::uint32_t kName = 2;             // EventName
+inline constexpr std::uint32_t kType = 9;             // TrackEvent
+inline constexpr std::uint32_t kNameIid = 10;         // TrackEvent
+inline constexpr std::uint32_t kTrackUuid = 11;       // TrackEvent
+inline constexpr std::uint32_t kAnnotations = 4;      // TrackEvent
+inline constexpr std::uint32_t kAnnotationName = 1;   // DebugAnnotation
+inline constexpr std::uint32_t kAnnotationNames = 3;  // InternedData
+inline constexpr std::uint32_t kFlowIds = 47;         // TrackEvent
+inline constexpr std::uint64_t kSliceBegin = 1;       // TrackEvent.Type
+inline constexpr std::uint64_t kSliceEnd = 2;         // TrackEvent.Type
 }  // namespace proto_id
 
 // The packets of a trace, each with its tag and length.

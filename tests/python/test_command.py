@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import SOURCE_DIR, TRACES, Demo, layertrace, layertrace_output
 
-COMMANDS = ("tree", "layers", "info", "view")
+COMMANDS = ("tree", "layers", "kernels", "info", "view")
 
 
 def documented_keys(section: str) -> set[str]:
@@ -69,6 +69,15 @@ def test_layers_has_the_documented_keys(demo: Demo) -> None:
     assert profile["health"].keys() == documented_keys("`health`") - {"count", "ns", "names"}
     assert profile["run"].keys() == documented_keys("`run`") - {"tsc", "boottime"}
     assert profile["health"]["attributed_share"] > 0.9
+
+
+def test_kernels_of_a_run_without_a_gpu(demo: Demo) -> None:
+    assert "No GPU was recorded" in layertrace_output("kernels", demo.trace)
+    kernels = json.loads(layertrace_output("kernels", demo.trace, "--format", "json"))
+    assert kernels == {"kernels": []}
+    unknown = layertrace("kernels", demo.trace, "--module", "blocks.99")
+    assert unknown.returncode == 1
+    assert "shows those that exist" in unknown.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter, defaultdict
+from datetime import datetime
 from typing import Any
 
 import pytest
 from layer_sums import FIGURES, LayerSums, is_layer_span, is_part_of_layer
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BuiltinClock
 from support import Demo, layertrace_output
 from trace_decoder import Decoded, Slice, decode
+
+BOOTTIME = BuiltinClock.BUILTIN_CLOCK_BOOTTIME
+MONOTONIC = BuiltinClock.BUILTIN_CLOCK_MONOTONIC
+MONOTONIC_RAW = BuiltinClock.BUILTIN_CLOCK_MONOTONIC_RAW
+REALTIME = BuiltinClock.BUILTIN_CLOCK_REALTIME
 
 STEPS = 4
 PHASES = {
@@ -65,6 +72,18 @@ def test_everything_lies_between_beginning_and_end(trace: Decoded) -> None:
     last = max(each.ns for each in trace.instants)
     for each in trace.slices:
         assert first <= each.start_ns <= (each.end_ns or 0) <= last
+
+
+def test_clocks_are_tied_to_the_systems_at_both_ends(trace: Decoded) -> None:
+    first, *between, last = (each for each in trace.clocks if len(each) > 1)
+    assert not between
+    assert first.keys() == last.keys() == {BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME}
+    assert first[BOOTTIME] <= min(each.start_ns for each in trace.slices)
+    took_ns = last[BOOTTIME] - first[BOOTTIME]
+    for clock in (MONOTONIC, MONOTONIC_RAW, REALTIME):
+        assert last[clock] - first[clock] == pytest.approx(took_ns, rel=0.01, abs=5e6)
+    created = datetime.fromisoformat(str(trace.header["created"]))
+    assert first[REALTIME] / 1e9 == pytest.approx(created.timestamp(), abs=60)
 
 
 def test_steps_are_whole_and_follow_each_other(trace: Decoded, sums: LayerSums) -> None:

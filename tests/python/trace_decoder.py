@@ -1,7 +1,8 @@
 """Reads a `.pftrace` with Perfetto's own protos, and with nothing of layertrace.
 
 The second opinion on the format: it resolves interned strings, incremental clocks and default
-tracks by Perfetto's rules, keeps one stack per track, and raises where a trace breaks them.
+tracks by Perfetto's rules, keeps one stack per track, and raises where a trace breaks them. Events
+with times of the trace's own clock may come in any order, and are sorted as Perfetto does.
 """
 
 from __future__ import annotations
@@ -69,6 +70,13 @@ class Instant:
 
 
 @dataclass
+class Sample:
+    track: int
+    ns: int
+    value: float
+
+
+@dataclass
 class Track:
     uuid: int
     parent: int
@@ -82,6 +90,8 @@ class Decoded:
     tracks: dict[int, Track] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)  # in the order of their begins
     instants: list[Instant] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)  # of counters
+    clocks: list[dict[int, int]] = field(default_factory=list)  # snapshots: times by clock
     packets: int = 0
     whole: bool = True  # the file ends where a packet does
 
@@ -185,6 +195,7 @@ class _Decoder:
         self._sequences: dict[int, _Sequence] = {}
         self._open: dict[int, list[Slice]] = {}
         self._last_ns: dict[int, int] = {}
+        self._in_no_order: list[tuple[int, _Sequence, TrackEvent]] = []
 
     def packet(self, packet: TracePacket) -> None:
         self.result.packets += 1
@@ -205,15 +216,21 @@ class _Decoder:
         if packet.HasField("track_descriptor"):
             self._describe(packet)
         if packet.HasField("track_event"):
-            self._event(sequence, self._timestamp(sequence, packet), packet.track_event)
+            ns = self._timestamp(sequence, packet)
+            if sequence.default_clock == BOOTTIME:
+                self._in_no_order.append((ns, sequence, packet.track_event))
+            else:
+                self._event(sequence, ns, packet.track_event)
 
     def finish(self) -> None:
+        # Stable: of one time, in the order of the file.
+        for ns, sequence, event in sorted(self._in_no_order, key=lambda each: each[0]):
+            self._event(sequence, ns, event)
         open_slices = [each for stack in self._open.values() for each in stack]
         if open_slices and not self._may_be_cut:
             raise BrokenTrace(f"{len(open_slices)} slices never end: {open_slices[0].name}")
 
-    @staticmethod
-    def _snapshot(sequence: _Sequence, snapshot: ClockSnapshot) -> None:
+    def _snapshot(self, sequence: _Sequence, snapshot: ClockSnapshot) -> None:
         (boottime,) = (clock for clock in snapshot.clocks if clock.clock_id == BOOTTIME)
         for clock in snapshot.clocks:
             if clock.is_incremental:
@@ -222,6 +239,10 @@ class _Decoder:
                 assert clock.timestamp == boottime.timestamp
                 assert clock.unit_multiplier_ns in (0, 1)
                 sequence.clocks[clock.clock_id] = clock.timestamp
+        if all(clock.clock_id < FIRST_SEQUENCE_CLOCK for clock in snapshot.clocks):
+            self.result.clocks.append(
+                {clock.clock_id: clock.timestamp for clock in snapshot.clocks}
+            )
 
     @staticmethod
     def _timestamp(sequence: _Sequence, packet: TracePacket) -> int:
@@ -274,6 +295,10 @@ class _Decoder:
             [sequence.categories[iid] for iid in event.category_iids] + list(event.categories)
         )
         name = sequence.event_names[event.name_iid] if event.name_iid else event.name
+        if event.type == TrackEvent.TYPE_COUNTER:
+            value = getattr(event, event.WhichOneof("counter_value_field"))
+            self.result.samples.append(Sample(track, ns, value))
+            return
         if event.type == TrackEvent.TYPE_INSTANT:
             self.result.instants.append(Instant(track, name, category, ns, args))
             return

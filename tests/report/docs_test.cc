@@ -42,10 +42,29 @@ TEST(Docs, ShowTreesAsTheyArePrinted) {
   EXPECT_NE(doc.find("```\n" + table + "```\n"), std::string::npos);
 }
 
+TEST(Docs, ShowTheGpuAsItIsPrinted) {
+  const std::string doc = read_doc("gpu.md");
+  if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/gpu.md";
+  EXPECT_NE(doc.find("```\n" + tree(made::gpu_net()) + "```\n"), std::string::npos);
+  EXPECT_NE(doc.find("run.pftrace\n" + kernels_table(made::gpu_net()) + "```\n"),
+            std::string::npos);
+}
+
+// The names of columns stand in the error of one that is unknown.
+TEST(Docs, DescribeEveryColumn) {
+  const std::string doc = read_doc("tree.md");
+  if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/tree.md";
+  std::istringstream names(parse_column("").error().remedy.substr(12));
+  int count = 0;
+  for (std::string name; std::getline(names >> std::ws, name, ','); ++count)
+    EXPECT_NE(doc.find("`" + name + "`"), std::string::npos) << name;
+  EXPECT_EQ(count, 18);
+}
+
 TEST(Docs, DescribeEveryKeyOfTheJson) {
   const std::string doc = read_doc("json.md");
   if (doc.empty()) GTEST_SKIP() << "LAYERTRACE_SOURCE_DIR does not lead to docs/json.md";
-  Profile profile = made::small_net();
+  Profile profile = made::gpu_net();
   for (PhaseStats& phase : profile.layers[0].phases) phase.calls = made::constant(1);
   std::set<std::string> keys{"count", "ns", "names"};
   collect_keys(nlohmann::json::parse(layers_json(profile)), keys);

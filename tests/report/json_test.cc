@@ -27,13 +27,15 @@ Keys keys(const Json& object) {
 }
 
 const Keys kFigures{"calls",       "host_ns",          "self_host_ns", "activities",
-                    "activity_ns", "self_activity_ns", "busy_ns"};
+                    "activity_ns", "self_activity_ns", "busy_ns",      "launches",
+                    "event_ns",    "idle_ns"};
 
 // Each figure another number, so that none can stand in for another.
 PhaseStats counted(double first) {
   PhaseStats stats;
   for (Stat* stat : {&stats.calls, &stats.host_ns, &stats.self_host_ns, &stats.activities,
-                     &stats.activity_ns, &stats.self_activity_ns, &stats.busy_ns}) {
+                     &stats.activity_ns, &stats.self_activity_ns, &stats.busy_ns, &stats.launches,
+                     &stats.event_ns, &stats.idle_ns}) {
     *stat = {first, first + 1, first + 2, first + 3, first + 4};
     first += 10;
   }
@@ -41,7 +43,8 @@ PhaseStats counted(double first) {
 }
 
 TEST(LayersJson, HasItsPartsInOrder) {
-  EXPECT_EQ(keys(parsed(made::small_net())), (Keys{"layers", "steps", "health", "phases", "run"}));
+  EXPECT_EQ(keys(parsed(made::small_net())),
+            (Keys{"layers", "steps", "health", "phases", "run", "kernels", "idle"}));
   EXPECT_EQ(layers_json(made::small_net()), layers_json(made::small_net()));
 }
 
@@ -76,7 +79,7 @@ TEST(LayersJson, DescribesEveryLayer) {
   EXPECT_EQ(layers[7]["calls"], 0.5);
 }
 
-TEST(LayersJson, HasFiveStatisticsOfSevenFiguresPerPhase) {
+TEST(LayersJson, HasFiveStatisticsOfTenFiguresPerPhase) {
   made::ProfileMaker net;
   net.root("Net");
   for (std::size_t i = 0; i < kPhaseCount; ++i)
@@ -128,15 +131,20 @@ TEST(LayersJson, ListsTheSteps) {
   Profile profile = made::small_net();
   profile.steps[1].start_ns = 18'446'744'073'709'551'615u;
   profile.steps[1].phase_ns = {1, 2, 3, 4, 5, 6, 7, 8};
+  profile.steps[1].devices = {{0, 10, 20, 3}, {1, 11, 19, 4}};
   const Json steps = parsed(profile)["steps"];
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(keys(steps[1]), (Keys{"index", "start_ns", "wall_ns", "phases"}));
+  EXPECT_EQ(keys(steps[1]), (Keys{"index", "start_ns", "wall_ns", "phases", "devices"}));
   EXPECT_EQ(steps[1]["index"], 1);
   EXPECT_EQ(steps[1]["start_ns"], 18'446'744'073'709'551'615u);
   EXPECT_EQ(steps[1]["wall_ns"], 12'000'000);
   EXPECT_EQ(steps[1]["phases"].dump(),
             R"({"forward":1,"loss":2,"backward":3,"recompute":4,"optimizer":5,)"
             R"("communication":6,"data":7,"other":8})");
+  EXPECT_EQ(steps[0]["devices"], Json::array());
+  EXPECT_EQ(steps[1]["devices"].dump(),
+            R"([{"device":0,"busy_ns":10,"idle_ns":20,"exposed_copy_ns":3},)"
+            R"({"device":1,"busy_ns":11,"idle_ns":19,"exposed_copy_ns":4}])");
 }
 
 TEST(LayersJson, TellsTheHealth) {
@@ -148,6 +156,14 @@ TEST(LayersJson, TellsTheHealth) {
   profile.health.inferred_ns = 6000;
   profile.health.thrown_scopes = 1;
   profile.health.notes = {"one", "two"};
+  profile.health.gpu.timing = "both";
+  profile.health.gpu.cupti_version = 130200;
+  profile.health.gpu.event_pairs = 21;
+  profile.health.gpu.events_missed = 22;
+  profile.health.gpu.events_capturing = 23;
+  profile.health.gpu.earlier_graphs = 24;
+  profile.run.device = "a GPU";
+  profile.run.simulated = "a simulated GPU";
   EXPECT_EQ(parsed(profile)["health"], Json::parse(R"({
     "attributed_share": 0.998, "activities": 1204, "activity_ns": 12000000,
     "unattributed": {"launched by a thread with no scope":
@@ -159,8 +175,10 @@ TEST(LayersJson, TellsTheHealth) {
     "emitted": 12345, "recorded": 12345, "dropped": 7, "cut": true, "cut_scopes": 2, "thrown_scopes": 1,
     "scope_cost_ns": 55, "op_cost_ns": 210, "writer_cpu_ns": 4200000, "tracing_share": 0.003,
     "gpu": {"source": "", "records": 0, "dropped": 0, "buffers_lost": 0, "no_buffer": 0, "unknown": 0,
-        "untimed": 0, "reversed": 0, "outside_steps": 0},
-    "steps": 2, "steps_marked": true, "notes": ["one", "two"]})"));
+        "untimed": 0, "reversed": 0, "outside_steps": 0, "event_pairs": 21, "events_missed": 22,
+        "events_capturing": 23, "earlier_graphs": 24},
+    "steps": 2, "steps_marked": true, "notes": ["one", "two"],
+    "device": "a GPU", "cupti_version": 130200, "timing": "both", "simulated": "a simulated GPU"})"));
 }
 
 TEST(LayersJson, TellsOfTheRun) {
@@ -175,6 +193,24 @@ TEST(LayersJson, TellsOfTheRun) {
     "cpu": "EPYC", "cpu_count": 8, "memory_bytes": 1024, "pid": 77, "program": "train", "clock": "tsc",
     "created": "2025-01-02T03:04:05Z", "ops": false, "device": "a GPU",
     "simulated": "a simulated GPU"})"));
+}
+
+TEST(LayersJson, ListsKernelsAndIdleTime) {
+  const Json json = parsed(made::gpu_net());
+  ASSERT_EQ(json["kernels"].size(), 4u);
+  EXPECT_EQ(json["kernels"][0], Json::parse(R"({
+    "name": "ampere_sgemm_128x64_tn", "short_name": "ampere_sgemm_128x64_tn", "kind": "kernel",
+    "count": 8, "ns": 2400000, "min_ns": 100000, "max_ns": 500000, "bytes": 0,
+    "grid": [8, 2, 1], "block": [128, 1, 1], "registers": 122, "shared_bytes": 16384,
+    "occupancy": 0.25,
+    "uses": [{"path": "body.0", "phase": "backward", "count": 4, "ns": 1600000},
+             {"path": "body.0", "phase": "forward", "count": 2, "ns": 500000},
+             {"path": "head", "phase": "forward", "count": 2, "ns": 300000}]})"));
+  EXPECT_TRUE(json["kernels"][2]["uses"].back()["path"].is_null());
+  EXPECT_EQ(json["idle"][0], Json::parse(R"({"path": "body.0", "phase": "backward",
+    "cause": "launch", "ns": 3100000, "gaps": 12})"));
+  EXPECT_EQ(json["idle"][1], Json::parse(R"({"path": null, "phase": "data",
+    "cause": "data", "ns": 1500000, "gaps": 1})"));
 }
 
 TEST(LayersJson, ReplacesWhatIsNotUtf8) {
@@ -197,13 +233,15 @@ TEST(LayersJson, SurvivesAnEmptyProfile) {
   EXPECT_EQ(json["layers"], Json::array());
   EXPECT_EQ(json["steps"], Json::array());
   EXPECT_EQ(json["phases"], Json::object());
+  EXPECT_EQ(json["kernels"], Json::array());
+  EXPECT_EQ(json["idle"], Json::array());
   EXPECT_EQ(json["health"]["unattributed"], Json::object());
   EXPECT_EQ(json["health"]["notes"], Json::array());
 }
 
 TEST(LayersJson, PutsOneLayerOnALine) {
   const std::string text = layers_json(made::small_net());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 4 + 1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 6 + 1);
   EXPECT_TRUE(text.ends_with("}\n"));
 }
 

@@ -124,6 +124,105 @@ inline Profile small_net() {
   return profile;
 }
 
+// A net on a GPU: kernels and copies, event pairs, and time in which the GPU waited.
+inline Profile gpu_net() {
+  ProfileMaker net;
+  const int root = net.root("Net", {4 * kMs, 5 * kMs, 1, 12});
+  const int body = net.layer(root, "body", "Sequential", {3 * kMs, 4 * kMs, 1, 10});
+  const int linear = net.layer(body, "0", "Linear", {2 * kMs, 4 * kMs, 1, 6});
+  net.layer(body, "1", "ReLU", {1 * kMs, 0, 1, 4});
+  const int head = net.layer(root, "head", "Linear", {1 * kMs, 1 * kMs, 1, 2});
+  const auto gpu = [&](int layer, Phase phase, double busy_ns, double event_ns, double idle_ns) {
+    PhaseStats& stats = net[layer].phases[static_cast<std::size_t>(phase)];
+    stats.busy_ns = stats.activity_ns = constant(busy_ns);
+    stats.event_ns = constant(event_ns);
+    stats.idle_ns = constant(idle_ns);
+    stats.launches = constant(3);
+  };
+  for (const int layer : {root, body}) {
+    gpu(layer, Phase::kForward, 500 * kUs, 550 * kUs, 500 * kUs);
+    gpu(layer, Phase::kBackward, 1 * kMs, 1.2 * kMs, 3.4 * kMs);
+  }
+  gpu(linear, Phase::kForward, 250 * kUs, 300 * kUs, 200 * kUs);
+  gpu(linear, Phase::kBackward, 800 * kUs, 900 * kUs, 3.1 * kMs);
+  gpu(head, Phase::kForward, 150 * kUs, 180 * kUs, 100 * kUs);
+  net.steps({10 * kMs, 12 * kMs});
+  net.outside(Phase::kData, 2 * kMs, 1);
+  net.outside(Phase::kOptimizer, 1 * kMs, 3);
+  net.profile.outside[static_cast<std::size_t>(Phase::kOptimizer)].busy_ns = constant(3 * kUs);
+  net.profile.outside[static_cast<std::size_t>(Phase::kData)].busy_ns = constant(200 * kUs);
+
+  Profile profile = std::move(net.profile);
+  profile.steps[0].devices = {{0, 2'000'000, 8'000'000, 100'000}};
+  profile.steps[1].devices = {{0, 3'000'000, 9'000'000, 300'000}};
+  const auto use = [](int layer, Phase phase, std::uint64_t count, std::uint64_t ns) {
+    return Kernel::Use{layer, phase, count, ns};
+  };
+  Kernel gemm{
+      .name = "ampere_sgemm_128x64_tn",
+      .short_name = "ampere_sgemm_128x64_tn",
+      .kind = "kernel",
+      .count = 8,
+      .ns = 2'400'000,
+      .min_ns = 100'000,
+      .max_ns = 500'000,
+      .grid = {8, 2, 1},
+      .block = {128, 1, 1},
+      .registers = 122,
+      .shared_bytes = 16384,
+      .occupancy = 0.25,
+      .uses = {use(linear, Phase::kBackward, 4, 1'600'000),
+               use(linear, Phase::kForward, 2, 500'000), use(head, Phase::kForward, 2, 300'000)}};
+  Kernel relu{.name =
+                  "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous "
+                  "namespace)::launch_clamp_scalar(at::TensorIteratorBase&)>(int)",
+              .short_name = "vectorized_elementwise_kernel<launch_clamp_scalar>",
+              .kind = "kernel",
+              .count = 10,
+              .ns = 90'000,
+              .min_ns = 8'000,
+              .max_ns = 11'000,
+              .grid = {64, 1, 1},
+              .block = {512, 1, 1},
+              .registers = 16,
+              .occupancy = 1,
+              .uses = {use(3, Phase::kForward, 2, 40'000), use(root, Phase::kForward, 2, 20'000),
+                       use(body, Phase::kForward, 2, 15'000), use(head, Phase::kBackward, 2, 9'000),
+                       use(-1, Phase::kOptimizer, 2, 6'000)}};
+  Kernel copy{.name = "copy HtoD",
+              .short_name = "copy HtoD",
+              .kind = "copy",
+              .count = 2,
+              .ns = 400'000,
+              .min_ns = 200'000,
+              .max_ns = 200'000,
+              .bytes = 2048,
+              .uses = {use(-1, Phase::kData, 2, 400'000)}};
+  Kernel set{.name = "set",
+             .short_name = "set",
+             .kind = "set",
+             .count = 4,
+             .ns = 8'000,
+             .min_ns = 2'000,
+             .max_ns = 2'000,
+             .bytes = 400,
+             .uses = {use(head, Phase::kBackward, 4, 8'000)}};
+  profile.kernels = {gemm, relu, copy, set};
+  std::swap(profile.kernels[1], profile.kernels[2]);
+  profile.idle = {{linear, Phase::kBackward, IdleCause::kLaunch, 3.1 * kMs, 12},
+                  {-1, Phase::kData, IdleCause::kData, 1.5 * kMs, 1},
+                  {body, Phase::kForward, IdleCause::kSynchronisation, 0.9 * kMs, 2.5},
+                  {linear, Phase::kForward, IdleCause::kCopy, 0.2 * kMs, 1}};
+  profile.run.program = "train_net";
+  profile.run.device = "NVIDIA H100";
+  profile.health.gpu.source = "CUPTI 130200";
+  profile.health.gpu.timing = "both";
+  profile.health.gpu.cupti_version = 130200;
+  profile.health.activities = 24;
+  profile.health.activity_ns = 2'898'000;
+  return profile;
+}
+
 // Twelve equal blocks, the eighth slower than the others, between an embedding and a head.
 inline Profile transformer() {
   ProfileMaker net;

@@ -105,18 +105,36 @@ TEST(Numbers, SeparateThousands) {
   EXPECT_EQ(format_count(0.0), "0");
 }
 
+TEST(Numbers, OfBytesHaveAUnit) {
+  EXPECT_EQ(format_bytes(0), "0 B");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(16384), "16 KiB");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(format_bytes(233'472), "228 KiB");
+  EXPECT_EQ(format_bytes(std::uint64_t{3} << 40), "3 TiB");
+}
+
 TEST(Names, OfColumnsAndSortKeysAreParsed) {
   EXPECT_EQ(*parse_column("activity_time"), Column::kActivityTime);
   EXPECT_EQ(*parse_sort_key("definition"), SortKey::kDefinition);
-  const char* columns[] = {"type", "forward",       "backward", "total", "recompute",
-                           "self", "activity_time", "busy",     "calls", "activities"};
+  const char* columns[] = {"type",      "forward",     "backward",          "total",
+                           "recompute", "self",        "activity_time",     "busy",
+                           "calls",     "activities",  "gpu_forward",       "gpu_backward",
+                           "kernels",   "launches",    "gpu_event_forward", "gpu_event_backward",
+                           "idle",      "launch_bound"};
   for (std::size_t i = 0; i < std::size(columns); ++i) {
     EXPECT_EQ(*parse_column(columns[i]), static_cast<Column>(i));
   }
   EXPECT_EQ(parse_column("Forward").error().message(),
             "cannot use \"Forward\" as a column: no such name. Use one of: type, forward, "
             "backward, total, recompute, "
-            "self, activity_time, busy, calls, activities, gpu_forward, gpu_backward");
+            "self, activity_time, busy, calls, activities, gpu_forward, gpu_backward, "
+            "kernels, launches, gpu_event_forward, gpu_event_backward, idle, launch_bound");
+  EXPECT_EQ(*parse_kernel_sort("time"), KernelSort::kTime);
+  EXPECT_EQ(*parse_kernel_sort("count"), KernelSort::kCount);
+  EXPECT_EQ(*parse_kernel_sort("name"), KernelSort::kName);
+  EXPECT_EQ(parse_kernel_sort("size").error().message(),
+            "cannot use \"size\" as a sort key: no such name. Use one of: time, count, name");
   EXPECT_EQ(parse_sort_key("").error().message(),
             "cannot use \"\" as a sort key: no such name. Use one of: definition, forward, "
             "backward, total, self, "

@@ -357,6 +357,19 @@ def test_a_layer_keeps_its_profile_alive() -> None:
     assert layer.forward.host_ns.mean > 0
 
 
+def test_without_a_gpu_there_are_no_kernels() -> None:
+    profile = trained(Pair())
+    assert len(profile.kernels) == 0
+    assert list(profile.kernels) == profile.idle == profile.steps[0].devices == []
+    assert profile.layers[1].forward.launches.max == 0
+    assert profile.layers[1].forward.event_ns.max == profile.layers[1].forward.idle_ns.max == 0
+    assert (profile.health.gpu.timing, profile.health.gpu.event_pairs) == ("", 0)
+    assert "No GPU was recorded" in profile.kernels_table(limit=5)
+    assert profile.kernels_table(module="c") == 'no layer "c" in this profile; "Pair" has a, b\n'
+    with pytest.raises(layertrace.Error, match="time, count, name"):
+        profile.kernels_table(sort="size")
+
+
 def test_results_say_what_they_are() -> None:
     profile = trained(Pair())
     assert repr(profile.layers[1]) == "Layer(path='a', type='Linear', calls=1.0)"

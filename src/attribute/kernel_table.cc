@@ -1,0 +1,146 @@
+#include "attribute/kernel_table.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "attribute/step_sums.h"
+#include "base/kernel_name.h"
+
+namespace layertrace {
+namespace {
+
+constexpr std::array<std::string_view, 3> kKinds{"kernel", "copy", "set"};
+constexpr std::uint64_t kKindCount = kKinds.size();
+
+// Which entry, and the place of its layer and phase, those outside any layer first.
+constexpr unsigned kPlaceBits = 40;
+std::uint64_t use_key(std::uint32_t entry, LayerId layer, Phase phase) noexcept {
+  const std::uint64_t place =
+      layer == kNoLayer ? static_cast<std::uint64_t>(phase) : kPhaseCount + slot(layer, phase);
+  return std::uint64_t{entry} << kPlaceBits | place;
+}
+std::size_t entry_of_key(std::uint64_t key) noexcept { return key >> kPlaceBits; }
+
+auto launch_of(const DeviceActivity& activity) noexcept {
+  return std::tie(activity.grid, activity.block, activity.registers, activity.shared_bytes,
+                  activity.occupancy);
+}
+
+}  // namespace
+
+std::uint32_t KernelTable::entry_of(NameId name, DeviceKind kind) {
+  const auto key = [kind](NameId id) {
+    return std::uint64_t{index(id)} * kKindCount + static_cast<std::uint64_t>(kind);
+  };
+  const auto known = entry_ids_.find(key(name));
+  if (known != entry_ids_.end()) return known->second;
+  if (entries_.size() >= most_names_ && name != kNoName) return entry_of(kNoName, kind);
+  const auto id = static_cast<std::uint32_t>(entries_.size());
+  entry_ids_.emplace(key(name), id);
+  entries_.push_back({.name = name, .longest = {}});
+  entries_.back().longest.kind = kind;
+  return id;
+}
+
+KernelTable::Use& KernelTable::use_of(std::uint64_t key) {
+  // Steps repeat: what came next the last time mostly comes next now.
+  if (!uses_.empty()) {
+    const std::uint32_t next = uses_[last_use_].next;
+    if (uses_[next].key == key) return uses_[last_use_ = next];
+  }
+  const auto [known, fresh] = use_ids_.try_emplace(key, static_cast<std::uint32_t>(uses_.size()));
+  if (fresh) uses_.push_back({.key = key});
+  uses_[last_use_].next = known->second;
+  return uses_[last_use_ = known->second];
+}
+
+// Of several that took as long, one that does not depend on which came first.
+void KernelTable::take_longest(Entry& entry, const DeviceActivity& activity, std::uint64_t ns) {
+  const bool longer = ns > entry.max_ns;
+  const bool as_long = ns == entry.max_ns && launch_of(activity) > launch_of(entry.longest);
+  if (longer || as_long) entry.longest = activity;
+  entry.max_ns = std::max(entry.max_ns, ns);
+}
+
+void KernelTable::add(const DeviceSpan& span) {
+  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
+  const std::size_t entries = entries_.size();
+  const std::uint32_t id = entry_of(span.what.name, span.what.kind);
+  Entry& entry = entries_[id];
+  entry.min_ns = entries_.size() != entries ? ns : std::min(entry.min_ns, ns);
+  entry.bytes += span.what.bytes;
+  take_longest(entry, span.what, ns);
+  Use& use = use_of(use_key(id, span.layer, span.phase));
+  ++use.count;
+  use.ns += ns;
+}
+
+void KernelTable::merge(const KernelTable& other) {
+  std::vector<std::uint32_t> ids;
+  for (const Entry& from : other.entries_) {
+    const std::size_t entries = entries_.size();
+    ids.push_back(entry_of(from.name, from.longest.kind));
+    Entry& to = entries_[ids.back()];
+    to.min_ns = entries_.size() != entries ? from.min_ns : std::min(to.min_ns, from.min_ns);
+    to.bytes += from.bytes;
+    take_longest(to, from.longest, from.max_ns);
+  }
+  for (const Use& from : other.uses_) {
+    const std::uint64_t place = from.key & ((std::uint64_t{1} << kPlaceBits) - 1);
+    Use& to = use_of(std::uint64_t{ids[entry_of_key(from.key)]} << kPlaceBits | place);
+    to.count += from.count;
+    to.ns += from.ns;
+  }
+}
+
+void KernelTable::clear() {
+  entry_ids_.clear();
+  entries_.clear();
+  use_ids_.clear();
+  uses_.clear();
+  last_use_ = 0;
+}
+
+std::vector<Kernel> KernelTable::kernels(const std::vector<std::string>& names) const {
+  std::vector<Kernel> result;
+  for (const Entry& entry : entries_) {
+    Kernel kernel;
+    const bool named = index(entry.name) < names.size();
+    kernel.name = named ? names[index(entry.name)] : "(too many names)";
+    const bool is_kernel = entry.longest.kind == DeviceKind::kKernel;
+    kernel.short_name = named && is_kernel ? short_kernel_name(kernel.name) : kernel.name;
+    kernel.kind = kKinds[static_cast<std::size_t>(entry.longest.kind)];
+    kernel.min_ns = entry.min_ns;
+    kernel.max_ns = entry.max_ns;
+    kernel.bytes = entry.bytes;
+    kernel.grid = entry.longest.grid;
+    kernel.block = entry.longest.block;
+    kernel.registers = entry.longest.registers;
+    kernel.shared_bytes = entry.longest.shared_bytes;
+    kernel.occupancy = static_cast<double>(entry.longest.occupancy);
+    result.push_back(std::move(kernel));
+  }
+  for (const Use& use : uses_) {
+    const std::uint64_t place = use.key & ((std::uint64_t{1} << kPlaceBits) - 1);
+    Kernel& kernel = result[entry_of_key(use.key)];
+    kernel.count += use.count;
+    kernel.ns += use.ns;
+    kernel.uses.push_back({.layer = static_cast<int>(place / kPhaseCount) - 1,
+                           .phase = static_cast<Phase>(place % kPhaseCount),
+                           .count = use.count,
+                           .ns = use.ns});
+  }
+  for (Kernel& kernel : result) {
+    std::ranges::sort(kernel.uses, [](const Kernel::Use& a, const Kernel::Use& b) {
+      return std::tie(b.ns, a.layer, a.phase) < std::tie(a.ns, b.layer, b.phase);
+    });
+  }
+  std::ranges::sort(result, [](const Kernel& a, const Kernel& b) {
+    return std::tie(b.ns, a.name, a.kind) < std::tie(a.ns, b.name, b.kind);
+  });
+  return result;
+}
+
+}  // namespace layertrace

@@ -1,0 +1,55 @@
+// What kernels a device ran, how often, how long, and for whom: sums by name, and for each by layer
+// and phase. Sums do not depend on the order in which activities come.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <layertrace/profile.h>
+
+#include "attribute/span.h"
+
+namespace layertrace {
+
+class KernelTable {
+ public:
+  // Further names become one.
+  explicit KernelTable(std::size_t most_names = 4096) : most_names_(most_names) {}
+
+  void add(const DeviceSpan& span);
+  void merge(const KernelTable& other);
+  void clear();
+
+  // Those that took longest first.
+  std::vector<Kernel> kernels(const std::vector<std::string>& names) const;
+
+ private:
+  struct Use {
+    std::uint64_t key = 0;  // kernel, layer and phase
+    std::uint64_t count = 0;
+    std::uint64_t ns = 0;
+    std::uint32_t next = 0;  // the use that came after this one, the last time
+  };
+  struct Entry {
+    NameId name = kNoName;
+    std::uint64_t min_ns = 0;
+    std::uint64_t max_ns = 0;
+    std::uint64_t bytes = 0;
+    DeviceActivity longest;
+  };
+
+  std::uint32_t entry_of(NameId name, DeviceKind kind);
+  Use& use_of(std::uint64_t key);
+  static void take_longest(Entry& entry, const DeviceActivity& activity, std::uint64_t ns);
+
+  std::size_t most_names_;
+  std::unordered_map<std::uint64_t, std::uint32_t> entry_ids_;  // by name and kind
+  std::vector<Entry> entries_;
+  std::unordered_map<std::uint64_t, std::uint32_t> use_ids_;  // by key
+  std::vector<Use> uses_;
+  std::uint32_t last_use_ = 0;
+};
+
+}  // namespace layertrace

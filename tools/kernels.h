@@ -1,0 +1,21 @@
+// `layertrace kernels`: what ran on a GPU, as a table or as JSON.
+#pragma once
+
+#include <string>
+
+#include <layertrace/report.h>
+#include <layertrace/result.h>
+
+namespace layertrace::tools {
+
+struct KernelArguments {
+  std::string file;
+  std::string sort = "time";
+  std::string format = "table";
+  KernelOptions options;
+};
+
+// An unknown module or sort key is an error that says what there is.
+Result<std::string> kernels_report(const KernelArguments& arguments);
+
+}  // namespace layertrace::tools
