@@ -1,7 +1,6 @@
 #include "attribute/device_idle.h"
 
 #include <algorithm>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -51,10 +50,11 @@ void DeviceIdle::move(std::uint32_t tid, std::uint64_t ns, LayerId layer, Phase 
 
 // The step in which it began. What began before the first counts from there on.
 DeviceIdle::OpenStep* DeviceIdle::step_of(std::uint64_t start_ns, std::uint64_t end_ns) {
-  for (OpenStep& step : std::ranges::reverse_view(steps_)) {
-    if (start_ns >= step.start_ns) return &step;
-  }
-  return !steps_.empty() && end_ns > steps_.front().start_ns ? &steps_.front() : nullptr;
+  if (steps_.empty()) return nullptr;
+  if (start_ns >= steps_.back().start_ns) return &steps_.back();
+  const auto after = std::ranges::upper_bound(steps_, start_ns, {}, &OpenStep::start_ns);
+  if (after != steps_.begin()) return &*std::prev(after);
+  return end_ns > steps_.front().start_ns ? &steps_.front() : nullptr;
 }
 
 DeviceIdle::Device& DeviceIdle::device_of(OpenStep& step, std::uint32_t device) {

@@ -221,12 +221,15 @@ void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns,
 // ---- Steps ----
 
 Fold::OpenStep* Fold::step_at(std::uint64_t ns) {
-  for (OpenStep& step : std::ranges::reverse_view(open_steps_)) {
-    if (ns < step.start_ns) continue;
-    const bool paused = step.end_ns != 0 && ns >= step.end_ns;  // no step has begun since
-    return paused ? nullptr : &step;
+  if (open_steps_.empty()) return nullptr;
+  OpenStep* step = &open_steps_.back();
+  if (ns < step->start_ns) {  // what a device did may come hundreds of steps later
+    const auto after = std::ranges::upper_bound(open_steps_, ns, {}, &OpenStep::start_ns);
+    if (after == open_steps_.begin()) return &open_steps_.front();
+    step = &*std::prev(after);
   }
-  return open_steps_.empty() ? nullptr : &open_steps_.front();
+  const bool paused = step->end_ns != 0 && ns >= step->end_ns;  // no step has begun since
+  return paused ? nullptr : step;
 }
 
 StepSums& Fold::sums_at(std::uint64_t ns) {

@@ -134,6 +134,9 @@ constexpr std::pair<std::string_view, std::uint64_t GpuHealth::*> kGpuCounts[] =
     {"gpu_buffers_lost", &GpuHealth::buffers_lost}, {"gpu_no_buffer", &GpuHealth::no_buffer},
     {"gpu_unknown", &GpuHealth::unknown},           {"gpu_untimed", &GpuHealth::untimed},
     {"gpu_reversed", &GpuHealth::reversed},
+    {"gpu_cupti_version", &GpuHealth::cupti_version},
+    {"gpu_events_missed", &GpuHealth::events_missed},
+    {"gpu_events_capturing", &GpuHealth::events_capturing},
 };
 
 }  // namespace
@@ -147,8 +150,9 @@ void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t 
   real(event, "op_cost_ns", health.op_cost_ns);
   real(event, "tracing_share", health.tracing_share);
   number(event, "end_ns", end_ns);
-  if (!health.gpu.source.empty()) {
+  if (!health.gpu.source.empty() || !health.gpu.timing.empty()) {
     text(event, "gpu_source", health.gpu.source);
+    text(event, "gpu_timing", health.gpu.timing);
     for (const auto& [name, value] : kGpuCounts) number(event, name, health.gpu.*value);
   }
   for (const std::string& note : health.notes) text(event, "note", note);
@@ -164,6 +168,7 @@ void read_closing(const TrackEventReader& event, Health& health) {
     if (a.name == "op_cost_ns") health.op_cost_ns = a.real;
     if (a.name == "tracing_share") health.tracing_share = a.real;
     if (a.name == "gpu_source") health.gpu.source = a.text;
+    if (a.name == "gpu_timing") health.gpu.timing = a.text;
     for (const auto& [name, value] : kGpuCounts) {
       if (a.name == name) health.gpu.*value = a.number;
     }

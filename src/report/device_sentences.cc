@@ -31,7 +31,7 @@ std::map<std::uint32_t, DeviceStep> sums_by_device(const Profile& profile) {
 void add_devices(const Profile& profile, const Glyphs& glyphs, std::vector<Sentence>& out) {
   const auto steps = static_cast<double>(profile.steps.size());
   for (const auto& [number, sum] : sums_by_device(profile)) {
-    const double whole_ns = static_cast<double>(sum.busy_ns + sum.idle_ns);
+    const auto whole_ns = static_cast<double>(sum.busy_ns + sum.idle_ns);
     const auto time_and_share = [&](std::uint64_t ns) {
       const auto value = static_cast<double>(ns);
       return fmt::format("{} ({})", format_time(value / steps, glyphs),

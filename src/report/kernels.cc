@@ -104,9 +104,10 @@ class KernelWriter {
   std::size_t width() const { return options_.width <= 0 ? 0 : std::max(20, options_.width); }
 
   std::string what_is_shown() const {
-    if (profile_.run.device.empty())
+    if (profile_.run.device.empty()) {
       return "No GPU was recorded, so there are no kernels. `layertrace tree` shows the host's "
              "time.";
+    }
     if (has_events_only(profile_)) {
       return "No kernel was recorded: without CUPTI, CUDA events alone tell of the GPU. "
              "`layertrace tree` shows their times.";

@@ -269,12 +269,14 @@ TEST_F(DeviceFold, DoesNotDependOnTheOrderOfWhatDevicesDid) {
       for (const DeviceStep& d : step.devices)
         text += fmt::format("{} {} {} {}\n", step.index, d.busy_ns, d.idle_ns, d.exposed_copy_ns);
     }
-    for (const Idle& idle : profile.idle)
+    for (const Idle& idle : profile.idle) {
       text += fmt::format("{} {} {} {:a} {:a}\n", idle.layer, phase_name(idle.phase),
                           idle_cause_name(idle.cause), idle.ns, idle.gaps);
-    for (const Kernel& each : profile.kernels)
+    }
+    for (const Kernel& each : profile.kernels) {
       text += fmt::format("{} {} {} {} {}\n", each.kind, each.count, each.ns, each.grid[0],
                           each.uses.size());
+    }
     return text;
   };
   const std::string expected = describe(false);
