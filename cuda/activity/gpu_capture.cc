@@ -14,6 +14,7 @@
 #include "activity/event_timer.h"
 #include "activity/nvtx_ranges.h"
 #include "base/clock.h"
+#include "base/simulation.h"
 #include "capture/device.h"
 
 namespace layertrace {
@@ -94,6 +95,12 @@ class GpuCapture final : public DeviceCapture {
         synchronize();
         drain_parts(consumer, true);
       });
+      return;
+    }
+    // Each call of the runtime moves a simulated device's virtual clock. It is the program's: the
+    // writer, who comes when the host has time, would make two runs differ.
+    if (simulation().virtual_clock != nullptr) {
+      if (cupti_ != nullptr) cupti_->drain(consumer, false);
       return;
     }
     if (!knows_writer_ && runtime_ != nullptr) runtime_->stay_out_of_captures();
