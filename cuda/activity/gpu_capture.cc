@@ -14,6 +14,7 @@
 #include "activity/event_timer.h"
 #include "activity/nvtx_ranges.h"
 #include "base/clock.h"
+#include "base/simulation.h"
 #include "capture/device.h"
 
 namespace layertrace {
@@ -62,6 +63,14 @@ bool is_in_use(int device) {
   return kGetState != nullptr && kGetState(device, &flags, &active) == 0 && active != 0;
 }
 
+bool is_any_in_use() {
+  constexpr int kMost = 64;  // those that there are not are in use by nobody
+  for (int i = 0; i < kMost; ++i) {
+    if (is_in_use(i)) return true;
+  }
+  return false;
+}
+
 // Either part may be missing, not both.
 class GpuCapture final : public DeviceCapture {
  public:
@@ -95,13 +104,14 @@ class GpuCapture final : public DeviceCapture {
     if (all) {
       on_own_thread([&] {
         synchronize();
-        drain_parts(consumer, true);
+        if (cupti_ != nullptr) cupti_->drain(consumer, true);
+        if (timer_ != nullptr) timer_->drain(consumer, true);
       });
       return;
     }
-    if (!knows_writer_ && runtime_ != nullptr) runtime_->stay_out_of_captures();
-    knows_writer_ = true;
-    drain_parts(consumer, false);
+    const bool calls_runtime = runtime_ != nullptr && may_call_runtime();
+    if (cupti_ != nullptr) cupti_->drain(consumer, false);
+    if (timer_ != nullptr && calls_runtime) timer_->drain(consumer, false);
   }
 
   GpuHealth health() const override {
@@ -113,9 +123,16 @@ class GpuCapture final : public DeviceCapture {
   std::string name() const override { return device_names(); }
 
  private:
-  void drain_parts(DeviceConsumer& consumer, bool all) {
-    if (cupti_ != nullptr) cupti_->drain(consumer, all);
-    if (timer_ != nullptr) timer_->drain(consumer, all);
+  // On the writer's thread. A call of the runtime makes a context where there is none: until the
+  // program has one, none is made. And each moves a simulated device's virtual clock, which is the
+  // program's: the writer, who comes when the host has time, would make two runs differ.
+  bool may_call_runtime() {
+    if (simulation().virtual_clock != nullptr) return false;
+    if (!knows_writer_ && is_any_in_use()) {
+      runtime_->stay_out_of_captures();
+      knows_writer_ = true;
+    }
+    return knows_writer_;
   }
 
   // The program's own thread keeps its device.
@@ -123,7 +140,7 @@ class GpuCapture final : public DeviceCapture {
   void on_own_thread(const Function& function) noexcept {
     try {
       std::thread thread([&] {
-        if (runtime_ != nullptr) runtime_->stay_out_of_captures();
+        if (runtime_ != nullptr && is_any_in_use()) runtime_->stay_out_of_captures();
         try {
           function();
         } catch (...) {  // no memory: what came so far was handed on

@@ -47,6 +47,7 @@ bool only_asks(Api api, std::uint32_t id) {
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000:
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetPCIBusId_v4010:
     case CUPTI_RUNTIME_TRACE_CBID_cudaDeviceCanAccessPeer_v4000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaGetDriverEntryPointByVersion_v12050:
       return true;
     default:
       return false;

@@ -1,0 +1,39 @@
+"""How the tests run scripts on the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import support
+from support import BIN, BUILD_DIR
+
+HERE = Path(__file__).parent
+needs_simgpu = pytest.mark.skipif(
+    not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
+)
+
+
+def simulate(
+    folder: Path, *program: str | Path, options: tuple[str, ...] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program in the folder to its end, whatever that is."""
+    return support.run(
+        *(BIN, "simgpu", *options, "--", *program),
+        cwd=folder,
+        **{"PYTHONPATH": str(BUILD_DIR / "python"), "KINETO_LOG_LEVEL": "99", **variables},
+    )
+
+
+def result_of(
+    folder: Path, script: str, *words: str, options: tuple[str, ...] = (), **variables: str
+) -> Any:
+    """What a script of this folder prints as its result; it must end well."""
+    result = simulate(folder, sys.executable, HERE / script, *words, options=options, **variables)
+    assert result.returncode == 0, result.stderr[-3000:]
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("RESULT "))
+    return json.loads(line.removeprefix("RESULT "))
