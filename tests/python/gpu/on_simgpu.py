@@ -1,7 +1,7 @@
 """How the tests run scripts on the simulated GPU.
 
-With LAYERTRACE_REAL_GPU in the environment (`make test-gpu`), what needs no set-up of the simulation
-runs on the machine's own.
+With LAYERTRACE_REAL_GPU in the environment (`make test-gpu`), what needs no set-up of the
+simulation runs on the machine's own.
 """
 
 from __future__ import annotations
