@@ -20,6 +20,12 @@ bool is_pass(SpanKind kind, Phase phase, LayerId layer) noexcept {
   return kind == SpanKind::kRegion && phase == Phase::kBackward && layer == kNoLayer;
 }
 
+template <typename List>
+void keep_every_second(List& list) {
+  for (std::size_t i = 1; 2 * i < list.size(); ++i) list[i] = std::move(list[2 * i]);
+  list.resize((list.size() + 1) / 2);
+}
+
 }  // namespace
 
 void Fold::open_lane(Lane lane, std::uint64_t tid, const std::string& /*name*/) {
@@ -321,7 +327,7 @@ void Fold::fold_oldest() {
   folded_until_ns_ = step.end_ns;
   StepSums& sums = step.sums;
 
-  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns, {}};
+  KeptStep result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns};
   std::uint64_t known_ns = 0;
   for (const std::uint64_t ns : result.phase_ns) known_ns += ns;
   const std::uint64_t rest_ns = result.wall_ns - std::min(result.wall_ns, known_ns);
@@ -335,8 +341,11 @@ void Fold::fold_oldest() {
   waiting.host_ns -= waited_ns;
   waiting.self_host_ns -= waited_ns;
 
-  result.devices = device_idle_.fold_oldest(sums);
-  if (table_.steps() % step_stride_ == 0) steps_.push_back(result);
+  std::vector<DeviceStep> devices = device_idle_.fold_oldest(sums);
+  if (table_.steps() % step_stride_ == 0) {
+    steps_.push_back(result);
+    if (has_device_) step_devices_.push_back(std::move(devices));
+  }
   sums.add_children(dictionary_.layers);
   table_.begin_step(result.wall_ns);
   sums.each([this](std::size_t slot, Cell& cell) { table_.add(slot, cell.figures()); });
@@ -354,12 +363,14 @@ void Fold::fold_oldest() {
 }
 
 void Fold::keep_within_memory() {
-  const std::size_t devices = steps_.empty() ? 0 : steps_.back().devices.size();
-  const std::size_t step_bytes = sizeof(Step) + devices * sizeof(DeviceStep);
+  const std::size_t devices = step_devices_.empty() ? 0 : step_devices_.back().size();
+  const std::size_t step_bytes =
+      sizeof(KeptStep) +
+      (has_device_ ? sizeof(std::vector<DeviceStep>) + devices * sizeof(DeviceStep) : 0);
   if (steps_.size() * step_bytes <= memory_bytes_ / 2) return;
   step_stride_ *= 2;
-  for (std::size_t i = 1; 2 * i < steps_.size(); ++i) steps_[i] = std::move(steps_[2 * i]);
-  steps_.resize((steps_.size() + 1) / 2);
+  keep_every_second(steps_);
+  keep_every_second(step_devices_);
 }
 
 }  // namespace layertrace

@@ -125,7 +125,18 @@ class Fold final : public SpanSink {
   std::uint64_t outside_window_ = 0;  // what a device did, asked for while nothing was recorded
   std::uint64_t event_pairs_ = 0;
   std::uint64_t earlier_graphs_ = 0;
-  std::vector<Step> steps_;
+  // There may be very many: each is kept small, in a list that grows by pieces.
+  struct KeptStep {
+    std::uint64_t index;
+    std::uint64_t start_ns;
+    std::uint64_t wall_ns;
+    PhaseTimes phase_ns;
+  };
+  std::deque<KeptStep> steps_;
+  std::deque<std::vector<DeviceStep>> step_devices_;  // of each; empty without a device
+  static Step as_step(const KeptStep& kept, std::vector<DeviceStep> devices) {
+    return {kept.index, kept.start_ns, kept.wall_ns, kept.phase_ns, std::move(devices)};
+  }
   std::uint64_t step_stride_ = 1;
   std::uint64_t steps_without_mark_ = 0;
   std::size_t memory_bytes_;
