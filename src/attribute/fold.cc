@@ -364,9 +364,7 @@ void Fold::fold_oldest() {
 
 void Fold::keep_within_memory() {
   const std::size_t devices = step_devices_.empty() ? 0 : step_devices_.back().size();
-  const std::size_t step_bytes =
-      sizeof(KeptStep) +
-      (has_device_ ? sizeof(std::vector<DeviceStep>) + devices * sizeof(DeviceStep) : 0);
+  const std::size_t step_bytes = sizeof(Step) + devices * sizeof(DeviceStep);  // in the profile
   if (steps_.size() * step_bytes <= memory_bytes_ / 2) return;
   step_stride_ *= 2;
   keep_every_second(steps_);
