@@ -29,6 +29,7 @@ const CudaRuntime* load_runtime() {
   auto* runtime = new CudaRuntime;  // never destroyed: needed while the program exits
   const bool complete =
       bind(library, "cudaGetDeviceCount", runtime->get_device_count) &&
+      bind(library, "cudaGetDevice", runtime->get_device) &&
       bind(library, "cudaSetDevice", runtime->set_device) &&
       bind(library, "cudaDeviceSynchronize", runtime->synchronize) &&
       bind(library, "cudaGetLastError", runtime->get_last_error) &&

@@ -7,6 +7,7 @@ namespace layertrace::cuda {
 
 struct CudaRuntime {
   decltype(&cudaGetDeviceCount) get_device_count = nullptr;
+  decltype(&cudaGetDevice) get_device = nullptr;
   decltype(&cudaSetDevice) set_device = nullptr;
   decltype(&cudaDeviceSynchronize) synchronize = nullptr;
   decltype(&cudaGetLastError) get_last_error = nullptr;

@@ -1,5 +1,6 @@
 #include "activity/cupti_activity.h"
 
+#include <ctime>
 #include <string>
 
 #include <layertrace/layertrace.h>
@@ -15,8 +16,9 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 constexpr CUpti_ActivityKind kCallKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
                                              CUPTI_ACTIVITY_KIND_DRIVER};
-constexpr CUpti_CallbackId kCallbacks[] = {CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-                                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED};
+constexpr CUpti_CallbackId kCallbacks[] = {
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
 
 void CUPTIAPI request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
   *buffer = CuptiBuffers::instance().take();
@@ -31,9 +33,19 @@ void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::
 
 std::uint64_t CUPTIAPI now() { return clock_ticks(); }
 
+// CUPTI's own clock on Linux.
+std::uint64_t CUPTIAPI realtime_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  constexpr std::uint64_t kNsInS = 1'000'000'000;
+  return static_cast<std::uint64_t>(time.tv_sec) * kNsInS +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 // The innermost id that the calling thread has pushed: CUPTI does not tell it, and a node of a
 // graph must know it when it is captured.
 thread_local std::uint64_t innermost_frame = 0;
+thread_local bool is_instantiating = false;
 
 // Not by cuptiGetResultString: without a driver that of 13.2 calls itself until the stack is full.
 const char* reason(CUptiResult result) {
@@ -114,23 +126,29 @@ Result<void> CuptiActivity::enable() noexcept {
 void CuptiActivity::disable() noexcept {
   for (const CUpti_ActivityKind kind : kKinds) cupti_.disable(kind);
   for (const CUpti_ActivityKind kind : kCallKinds) cupti_.disable(kind);
+  turn_calls(0);
+}
+
+// The number of those that CUPTI would not turn.
+std::size_t CuptiActivity::turn_calls(std::uint8_t on) noexcept {
+  if (cupti_.enable_runtime_call == nullptr || cupti_.enable_driver_call == nullptr) return 1;
+  std::size_t refused = 0;
+  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_RUNTIME_API))
+    refused += cupti_.enable_runtime_call(id, on) != CUPTI_SUCCESS ? 1 : 0;
+  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_DRIVER_API))
+    refused += cupti_.enable_driver_call(id, on) != CUPTI_SUCCESS ? 1 : 0;
+  return refused;
 }
 
 // Of the host's calls only those that ask a device for something or wait for it: PyTorch makes ten
 // others for each. A CUPTI that cannot tell them apart records all.
 CUptiResult CuptiActivity::enable_calls() noexcept {
-  if (cupti_.enable_runtime_call == nullptr || cupti_.enable_driver_call == nullptr) {
-    CUptiResult result = CUPTI_SUCCESS;
-    for (const CUpti_ActivityKind kind : kCallKinds) {
-      if (result == CUPTI_SUCCESS) result = cupti_.enable(kind);
-    }
-    return result;
+  if (turn_calls(1) == 0) return CUPTI_SUCCESS;
+  CUptiResult result = CUPTI_SUCCESS;
+  for (const CUpti_ActivityKind kind : kCallKinds) {
+    if (result == CUPTI_SUCCESS) result = cupti_.enable(kind);
   }
-  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_RUNTIME_API))
-    cupti_.enable_runtime_call(id, 1);
-  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_DRIVER_API))
-    cupti_.enable_driver_call(id, 1);
-  return CUPTI_SUCCESS;
+  return result;
 }
 
 void CuptiActivity::close() noexcept {
@@ -140,6 +158,8 @@ void CuptiActivity::close() noexcept {
     cupti_.enable_callback(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
   cupti_.unsubscribe(subscriber_);
   subscribed_ = false;
+  // It cannot be taken back: from now on it tells what CUPTI would without it.
+  if (gave_clock_) cupti_.register_timestamp_callback(&realtime_ns);
   CuptiBuffers::instance().want(false);
 }
 
@@ -167,7 +187,11 @@ void CUPTIAPI CuptiActivity::on_callback(void* self, CUpti_CallbackDomain domain
                                          CUpti_CallbackId id, const void* data) {
   if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) return;
   const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
-  if (resource.resourceDescriptor == nullptr) return;
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING) is_instantiating = true;
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) is_instantiating = false;
+  const bool is_node =
+      id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED || id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED;
+  if (!is_node || resource.resourceDescriptor == nullptr) return;
   static_cast<CuptiActivity*>(self)->on_graph_node(
       *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
       id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
@@ -182,8 +206,10 @@ void CuptiActivity::on_graph_node(const CUpti_GraphData& graph, bool cloned) noe
       graph_nodes_.cloned(node, original);
     return;
   }
+  // Making a graph that can be run makes nodes, too, which are not captured but copied.
   const std::uint64_t frame = innermost_frame;
-  if (frame != 0 && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
+  if (frame != 0 && !is_instantiating &&
+      layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
     graph_nodes_.created(node, frame);
 }
 
@@ -225,8 +251,10 @@ GpuHealth CuptiActivity::health() const {
 
 void CuptiActivity::set_clock() {
   if (cupti_.register_timestamp_callback != nullptr &&
-      cupti_.register_timestamp_callback(&now) == CUPTI_SUCCESS)
+      cupti_.register_timestamp_callback(&now) == CUPTI_SUCCESS) {
+    gave_clock_ = true;
     return;
+  }
   clock_ = DeviceClock(TickScale::measure().ns_per_tick());
   read_clock();
 }

@@ -47,6 +47,7 @@ class CuptiActivity {
   static void CUPTIAPI on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                    const void* data);
   CUptiResult enable_calls() noexcept;
+  std::size_t turn_calls(std::uint8_t on) noexcept;
   void on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept;
   void set_clock();
   void read_clock();
@@ -57,6 +58,7 @@ class CuptiActivity {
   const CuptiLibrary& cupti_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool subscribed_ = false;
+  bool gave_clock_ = false;
   DeviceClock clock_;
   GpuHealth health_;
   RecordReader reader_;

@@ -134,8 +134,9 @@ void RecordReader::read_launch(const CUpti_Activity& record, DeviceConsumer& con
       calls_.of(record.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
                                                            : CUPTI_CB_DOMAIN_DRIVER_API,
                 call.cbid);
-  consumer.launch({clock_.to_ticks(call.start), clock_.to_ticks(call.end), call.correlationId,
-                   call.threadId, known.name, known.kind});
+  const bool timed = call.start != 0;  // CUPTI may not have the times
+  consumer.launch({timed ? clock_.to_ticks(call.start) : 0, timed ? clock_.to_ticks(call.end) : 0,
+                   call.correlationId, call.threadId, known.name, known.kind});
 }
 
 void RecordReader::read_activity(const CUpti_Activity& record, DeviceConsumer& consumer) {

@@ -16,6 +16,11 @@ struct EventTimer::Open {
   std::size_t count = 0;
   std::uint32_t timed = 0;  // of these, how many have events
   std::array<Pair, kMost> pairs;
+  // The last stream whose id was asked for.
+  cudaStream_t named_stream = nullptr;
+  std::uint32_t named_device = 0;
+  std::uint32_t stream_id = 0;
+  bool has_name = false;
 };
 
 // Elsewhere than in the thread's own block: that is small for a library that is loaded late.
@@ -35,14 +40,11 @@ EventTimer::~EventTimer() {
 
 void EventTimer::close() noexcept {
   closed_ = true;
-  Pair pair;
-  while (done_.pop(pair)) {
-    destroy(pair.start);
-    destroy(pair.stop);
-  }
-  for (const std::atomic<Device*>& slot : devices_) {
-    Device* known = slot.load();
-    if (known == nullptr) continue;
+  destroy_done();
+  for (std::uint32_t i = 0; i < kMostDevices; ++i) {
+    Device* known = devices_[i].load();
+    // An event is destroyed on its own device: on another, CUDA would make a context for it.
+    if (known == nullptr || !set_device(i)) continue;
     for (const Pair& waiting : known->waiting) {
       destroy(waiting.start);
       destroy(waiting.stop);
@@ -53,6 +55,22 @@ void EventTimer::close() noexcept {
     cudaEvent_t event = nullptr;
     while (known->free.pop(event)) destroy(event);
   }
+}
+
+// The pairs that nobody will read.
+void EventTimer::destroy_done() noexcept {
+  Pair pair;
+  while (done_.pop(pair)) {
+    if (!set_device(pair.device)) continue;
+    destroy(pair.start);
+    destroy(pair.stop);
+  }
+}
+
+bool EventTimer::set_device(std::uint32_t index) const noexcept {
+  if (runtime_.set_device(static_cast<int>(index)) == cudaSuccess) return true;
+  runtime_.get_last_error();
+  return false;
 }
 
 void EventTimer::destroy(cudaEvent_t event) noexcept {
@@ -69,6 +87,7 @@ void EventTimer::begin_layer(LayerId layer, Phase /*phase*/, std::uint64_t frame
     open.owner = this;
     open.count = 0;
     open.timed = 0;
+    open.has_name = false;
   }
   if (open.count >= Open::kMost) {
     ++open.count;
@@ -77,7 +96,7 @@ void EventTimer::begin_layer(LayerId layer, Phase /*phase*/, std::uint64_t frame
   }
   Pair& pair = open.pairs[open.count++];
   pair = {.frame = frame, .layer = layer, .depth = open.timed};
-  if (start(pair)) ++open.timed;
+  if (start(pair, open)) ++open.timed;
 }
 
 void EventTimer::begin_region(NameId /*name*/, Phase /*phase*/) noexcept {
@@ -88,12 +107,16 @@ void EventTimer::begin_region(NameId /*name*/, Phase /*phase*/) noexcept {
 }
 
 // False where the pair has no events: nothing is measured then.
-bool EventTimer::start(Pair& pair) noexcept {
+bool EventTimer::start(Pair& pair, Open& open) noexcept {
   if (closed_) return false;
   const CurrentStream current = current_stream_();
   if (current.device < 0) return false;
   pair.device = static_cast<std::uint32_t>(current.device);
   pair.stream = static_cast<cudaStream_t>(current.stream);
+  if (!is_current(pair.device)) {
+    ++missed_;
+    return false;
+  }
   if (is_capturing(pair.stream)) {
     ++capturing_;
     return false;
@@ -101,8 +124,11 @@ bool EventTimer::start(Pair& pair) noexcept {
   Device* known = device(pair.device);
   pair.start = known != nullptr ? take_event(*known) : nullptr;
   pair.host_ticks = clock_ticks();
-  if (pair.start != nullptr && record(pair.start, pair.stream)) return true;
-  if (pair.start != nullptr) give_back(*known, std::exchange(pair.start, nullptr));
+  if (pair.start != nullptr && record(pair.start, pair.stream)) {
+    pair.stream_id = stream_id(pair, open);
+    return true;
+  }
+  if (pair.start != nullptr) throw_away(*known, std::exchange(pair.start, nullptr));
   ++missed_;
   return false;
 }
@@ -118,12 +144,51 @@ void EventTimer::end() noexcept {
   --open.timed;
   if (closed_) return destroy(pair.start);
   Device& known = *device(pair.device);
-  // On the stream where it began, so that the two can be compared. That may be captured by now.
-  pair.stop = is_capturing(pair.stream) ? nullptr : take_event(known);
-  if (pair.stop != nullptr && record(pair.stop, pair.stream) && done_.push(pair)) return;
+  // On the stream where it began, so that the two can be compared. That may be captured by now; and
+  // the default stream is another one if the thread has gone to another device.
+  const bool may = is_current(pair.device) && !is_capturing(pair.stream);
+  pair.stop = may ? take_event(known) : nullptr;
+  const bool recorded = pair.stop != nullptr && record(pair.stop, pair.stream);
+  if (recorded && done_.push(pair)) {
+    if (closed_) [[unlikely]]
+      destroy_done();  // who closed it may have looked before
+    return;
+  }
   ++missed_;
   give_back(known, pair.start);
-  if (pair.stop != nullptr) give_back(known, pair.stop);
+  if (pair.stop == nullptr) return;
+  if (recorded) {
+    give_back(known, pair.stop);
+  } else {
+    throw_away(known, pair.stop);
+  }
+}
+
+bool EventTimer::is_current(std::uint32_t device) const noexcept {
+  int current = -1;
+  if (runtime_.get_device(&current) == cudaSuccess) return current == static_cast<int>(device);
+  runtime_.get_last_error();
+  return false;
+}
+
+// One that could not be recorded is perhaps of another device: it is not used again.
+void EventTimer::throw_away(Device& device, cudaEvent_t event) noexcept {
+  destroy(event);
+  device.made.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// While the stream is sure to be there. Mostly it is the same as the last time.
+std::uint32_t EventTimer::stream_id(const Pair& pair, Open& open) noexcept {
+  if (open.named_stream == pair.stream && open.named_device == pair.device && open.has_name)
+    return open.stream_id;
+  open.has_name = true;
+  open.named_stream = pair.stream;
+  open.named_device = pair.device;
+  const auto id = name_stream_ != nullptr ? name_stream_(pair.stream) : std::nullopt;
+  // Without a name: the default stream is 0, others are told apart by where they are.
+  open.stream_id =
+      id ? *id : static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(pair.stream) >> 4);
+  return open.stream_id;
 }
 
 // Or may be: the default stream cannot tell while a stream that waits for it is captured.
@@ -185,10 +250,7 @@ void EventTimer::drain(DeviceConsumer& consumer, bool all) {
 void EventTimer::drain_device(std::uint32_t index, Device& device, DeviceConsumer& consumer,
                               bool all) {
   constexpr int kMostNotReady = 8;  // one on each of a few streams; what follows on them waits, too
-  if (runtime_.set_device(static_cast<int>(index)) != cudaSuccess) {
-    runtime_.get_last_error();
-    return;
-  }
+  if (!set_device(index)) return;
   std::deque<Pair> still_waiting;
   int not_ready = 0;
   while (!device.waiting.empty() && not_ready < kMostNotReady) {
@@ -222,7 +284,7 @@ bool EventTimer::resolve(std::uint32_t index, Device& device, const Pair& pair,
                          .frame = pair.frame,
                          .layer = pair.layer,
                          .device = index,
-                         .stream = stream_id(device, pair.stream),
+                         .stream = pair.stream_id,
                          .depth = pair.depth});
   } else {
     runtime_.get_last_error();
@@ -247,21 +309,16 @@ bool EventTimer::place(Device& device, const Pair& pair, std::uint64_t& start_ti
   const auto at = static_cast<std::int64_t>((line.reference_ns + since_ns) * ticks_per_ns_);
   const std::int64_t behind = static_cast<std::int64_t>(pair.host_ticks) - at;
   if (!line.has_offset || behind > line.offset_ticks) line.offset_ticks = behind;
+  if (!line.has_offset) line.last_offset_ticks = behind;
   line.has_offset = true;
-  start_ticks = static_cast<std::uint64_t>(at + line.offset_ticks);
+  start_ticks =
+      static_cast<std::uint64_t>(at + std::max(line.offset_ticks, line.last_offset_ticks));
   if (since_ns > kFar) {
     give_back(device, std::exchange(line.reference, pair.start));
     line.reference_ns += since_ns;
+    line.last_offset_ticks = std::exchange(line.offset_ticks, behind);
   }
   return true;
-}
-
-std::uint32_t EventTimer::stream_id(Device& device, cudaStream_t stream) {
-  const auto known = device.streams.find(stream);
-  if (known != device.streams.end()) return known->second;
-  const auto name = name_stream_ ? name_stream_(stream) : std::nullopt;
-  const auto number = static_cast<std::uint32_t>(device.streams.size());  // as they come
-  return device.streams.emplace(stream, name.value_or(number)).first->second;
 }
 
 void EventTimer::add_to(GpuHealth& health) const noexcept {

@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include <layertrace/profile.h>
@@ -30,7 +29,8 @@ class EventTimer final : public LayerMarks {
              double ns_per_tick);
   ~EventTimer() override;
 
-  // How another calls streams, so that both mean the same by a number. Before the first drain().
+  // How another calls streams of the calling thread's device, so that both mean the same by a
+  // number. Before the first mark; it does not throw.
   using NameStream = std::function<std::optional<std::uint32_t>(cudaStream_t)>;
   void name_streams(NameStream name) { name_stream_ = std::move(name); }
 
@@ -56,6 +56,7 @@ class EventTimer final : public LayerMarks {
     std::uint64_t frame = 0;
     LayerId layer = kNoLayer;
     std::uint32_t device = 0;
+    std::uint32_t stream_id = 0;
     std::uint32_t depth = 0;
   };
   // The pairs that a thread has open; a region's has no events.
@@ -68,8 +69,9 @@ class EventTimer final : public LayerMarks {
   // which the host was behind so far is the offset.
   struct Timeline {
     cudaEvent_t reference = nullptr;
-    double reference_ns = 0;  // since the first
-    std::int64_t offset_ticks = 0;
+    double reference_ns = 0;             // since the first
+    std::int64_t offset_ticks = 0;       // since the reference was moved
+    std::int64_t last_offset_ticks = 0;  // before that: clocks drift, so no further back
     bool has_offset = false;
   };
   struct Device {
@@ -79,24 +81,27 @@ class EventTimer final : public LayerMarks {
     // The writer's.
     Timeline timeline;
     std::deque<Pair> waiting;
-    std::unordered_map<cudaStream_t, std::uint32_t> streams;
   };
   static constexpr std::size_t kMostDevices = 64;
   static constexpr std::size_t kMostEvents = std::size_t{1} << 15;  // of a device
   static constexpr std::size_t kMostPairs = std::size_t{1} << 15;   // on their way to the writer
 
-  bool start(Pair& pair) noexcept;
+  bool start(Pair& pair, Open& open) noexcept;
+  bool is_current(std::uint32_t device) const noexcept;
   bool is_capturing(cudaStream_t stream) const noexcept;
   Device* device(std::uint32_t index) noexcept;
   cudaEvent_t take_event(Device& device) noexcept;
   void give_back(Device& device, cudaEvent_t event) noexcept;
+  void throw_away(Device& device, cudaEvent_t event) noexcept;
   bool record(cudaEvent_t event, cudaStream_t stream) noexcept;
   void destroy(cudaEvent_t event) noexcept;
+  void destroy_done() noexcept;
+  bool set_device(std::uint32_t index) const noexcept;
   void drain_device(std::uint32_t index, Device& device, DeviceConsumer& consumer, bool all);
   bool resolve(std::uint32_t index, Device& device, const Pair& pair, DeviceConsumer& consumer,
                bool all);
   bool place(Device& device, const Pair& pair, std::uint64_t& start_ticks) noexcept;
-  std::uint32_t stream_id(Device& device, cudaStream_t stream);
+  std::uint32_t stream_id(const Pair& pair, Open& open) noexcept;
 
   const CudaRuntime& runtime_;
   CurrentStream (*const current_stream_)() noexcept;

@@ -63,12 +63,13 @@ bool is_in_use(int device) {
   return kGetState != nullptr && kGetState(device, &flags, &active) == 0 && active != 0;
 }
 
-bool is_any_in_use() {
+// −1 for none.
+int first_in_use() {
   constexpr int kMost = 64;  // those that there are not are in use by nobody
   for (int i = 0; i < kMost; ++i) {
-    if (is_in_use(i)) return true;
+    if (is_in_use(i)) return i;
   }
-  return false;
+  return -1;
 }
 
 // Either part may be missing, not both.
@@ -104,6 +105,7 @@ class GpuCapture final : public DeviceCapture {
     if (all) {
       on_own_thread([&] {
         synchronize();
+        disable();  // what others ask for from now on is not ours, and would keep a buffer
         if (cupti_ != nullptr) cupti_->drain(consumer, true);
         if (timer_ != nullptr) timer_->drain(consumer, true);
       });
@@ -114,6 +116,8 @@ class GpuCapture final : public DeviceCapture {
     if (timer_ != nullptr && calls_runtime) timer_->drain(consumer, false);
   }
 
+  void begin_writer() noexcept override { writer_ = std::this_thread::get_id(); }
+
   GpuHealth health() const override {
     GpuHealth health = cupti_ != nullptr ? cupti_->health() : GpuHealth{};
     if (timer_ != nullptr) timer_->add_to(health);
@@ -123,16 +127,23 @@ class GpuCapture final : public DeviceCapture {
   std::string name() const override { return device_names(); }
 
  private:
-  // On the writer's thread. A call of the runtime makes a context where there is none: until the
-  // program has one, none is made. And each moves a simulated device's virtual clock, which is the
-  // program's: the writer, who comes when the host has time, would make two runs differ.
+  // On the writer's thread alone: a program's own keeps its device and its mode of capture. A call
+  // of the runtime makes a context where there is none: until the program has one, none is made.
+  // And each moves a simulated device's virtual clock, which is the program's: the writer, who
+  // comes when the host has time, would make two runs differ.
   bool may_call_runtime() {
-    if (simulation().virtual_clock != nullptr) return false;
-    if (!knows_writer_ && is_any_in_use()) {
-      runtime_->stay_out_of_captures();
-      knows_writer_ = true;
-    }
+    if (std::this_thread::get_id() != writer_ || simulation().virtual_clock != nullptr)
+      return false;
+    if (!knows_writer_) knows_writer_ = stay_out_of_captures();
     return knows_writer_;
+  }
+
+  // Beginning with a device that the program uses: the first call makes a context on the thread's.
+  bool stay_out_of_captures() const {
+    const int device = first_in_use();
+    if (device < 0 || runtime_->set_device(device) != cudaSuccess) return false;
+    runtime_->stay_out_of_captures();
+    return true;
   }
 
   // The program's own thread keeps its device.
@@ -140,7 +151,7 @@ class GpuCapture final : public DeviceCapture {
   void on_own_thread(const Function& function) noexcept {
     try {
       std::thread thread([&] {
-        if (runtime_ != nullptr && is_any_in_use()) runtime_->stay_out_of_captures();
+        if (runtime_ != nullptr) stay_out_of_captures();
         try {
           function();
         } catch (...) {  // no memory: what came so far was handed on
@@ -165,6 +176,7 @@ class GpuCapture final : public DeviceCapture {
   const CudaRuntime* const runtime_;
   const std::unique_ptr<CuptiActivity> cupti_;
   const std::shared_ptr<EventTimer> timer_;
+  std::thread::id writer_;
   bool knows_writer_ = false;
   bool closed_ = false;
 };
@@ -244,7 +256,7 @@ Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
     timer = std::make_shared<cuda::EventTimer>(*runtime, request.current_stream,
                                                TickScale::measure().ns_per_tick());
   }
-  if (timing == Timing::kEvents) {
+  if (timing != Timing::kCupti) {
     if (timer == nullptr) {
       const Error error{"cannot time layers by CUDA events", "this process has no CUDA runtime",
                         "Use a torch that is built for CUDA"};

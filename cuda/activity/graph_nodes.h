@@ -16,7 +16,7 @@ namespace layertrace::cuda {
 
 class GraphNodes {
  public:
-  // Both on any thread.
+  // Both on any thread. What a node is a copy of says more than where the copy was made.
   void created(std::uint64_t node, std::uint64_t frame) noexcept;
   void cloned(std::uint64_t node, std::uint64_t original) noexcept;
 

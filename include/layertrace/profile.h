@@ -126,6 +126,9 @@ struct Kernel {
     Phase phase = Phase::kOther;
     std::uint64_t count = 0;
     std::uint64_t ns = 0;
+    std::uint64_t min_ns = 0;
+    std::uint64_t max_ns = 0;
+    std::uint64_t bytes = 0;
   };
   std::string name;        // demangled, whole
   std::string short_name;  // without namespaces and arguments

@@ -7,9 +7,7 @@
 namespace layertrace {
 namespace {
 
-bool is_collective(std::string_view kernel) noexcept {
-  return kernel.starts_with("ncclDevKernel") || kernel.starts_with("ncclKernel");
-}
+bool is_collective(std::string_view kernel) noexcept { return kernel.starts_with("nccl"); }
 
 }  // namespace
 
@@ -63,8 +61,13 @@ void DeviceResolver::settle(std::uint64_t horizon_ticks, bool last) {
     return node.place.has_value();
   });
   std::erase_if(waits_, [&](std::uint32_t id) { return place_wait(id, horizon_ticks, last); });
+  // What has waited for long waits in vain: a record was dropped.
+  constexpr double kLongNs = 2e9;
+  const auto long_ticks = static_cast<std::uint64_t>(kLongNs / scale_.ns_per_tick());
   std::erase_if(waiting_, [&](const DeviceActivity& activity) {
-    return place(activity, horizon_ticks, last);
+    const bool in_vain =
+        horizon_ticks > long_ticks && activity.end_ticks < horizon_ticks - long_ticks;
+    return place(activity, horizon_ticks, last || in_vain);
   });
   std::erase_if(pairs_, [&](const DeviceEventPair& pair) { return place_pair(pair, last); });
 }
@@ -76,10 +79,12 @@ std::optional<Resolver::Place> DeviceResolver::place_of_call(const Call& call,
                                                              bool last) const {
   if (call.launch.start_ticks >= horizon_ticks) return std::nullopt;
   if (call.scope != 0) {
-    if (const auto in_frame = resolver_.place_of_frame(call.scope)) return in_frame;
-    if (!last) return std::nullopt;
+    const auto in_frame = resolver_.place_of_frame(call.scope);
+    if (in_frame && in_frame->cause != Cause::kOldScope) return in_frame;
+    if (!in_frame && !last) return std::nullopt;
   }
-  // A thread without any scope, or the scope's record was lost: the moment tells.
+  // A thread without any scope, a scope that began very long ago, or its record was lost: the
+  // moment tells.
   return resolver_.place_at(call.launch.tid, scale_.to_ns(call.launch.start_ticks));
 }
 
@@ -142,6 +147,7 @@ bool DeviceResolver::place_pair(const DeviceEventPair& pair, bool last) {
 void DeviceResolver::tell(Call& call, const Resolver::Place& place) {
   if (call.told) return;
   call.told = true;
+  if (call.launch.start_ticks == 0) return;  // CUPTI did not tell when
   sink_.launch({.start_ns = scale_.to_ns(call.launch.start_ticks),
                 .end_ns = scale_.to_ns(call.launch.end_ticks),
                 .tid = call.launch.tid,
@@ -157,7 +163,9 @@ void DeviceResolver::hand_on(const DeviceActivity& activity, const Resolver::Pla
   const bool keeps_cause = place.layer == kNoLayer || place.cause == Cause::kEarlierGraph;
   DeviceSpan span{.start_ns = scale_.to_ns(activity.start_ticks),
                   .end_ns = scale_.to_ns(activity.end_ticks),
-                  .launch_ns = asked != nullptr ? scale_.to_ns(asked->launch.start_ticks) : 0,
+                  .launch_ns = asked != nullptr && asked->launch.start_ticks != 0
+                                   ? scale_.to_ns(asked->launch.start_ticks)
+                                   : 0,
                   .launch_tid = asked != nullptr ? asked->launch.tid : 0,
                   .phase = place.phase,
                   .cause = keeps_cause ? place.cause : Cause::kNone,

@@ -75,6 +75,9 @@ void KernelTable::add(const DeviceSpan& span) {
   Use& use = use_of(use_key(id, span.layer, span.phase));
   ++use.count;
   use.ns += ns;
+  use.min_ns = std::min(use.min_ns, ns);
+  use.max_ns = std::max(use.max_ns, ns);
+  use.bytes += span.what.bytes;
 }
 
 void KernelTable::merge(const KernelTable& other) {
@@ -92,6 +95,9 @@ void KernelTable::merge(const KernelTable& other) {
     Use& to = use_of(std::uint64_t{ids[entry_of_key(from.key)]} << kPlaceBits | place);
     to.count += from.count;
     to.ns += from.ns;
+    to.min_ns = std::min(to.min_ns, from.min_ns);
+    to.max_ns = std::max(to.max_ns, from.max_ns);
+    to.bytes += from.bytes;
   }
 }
 
@@ -130,7 +136,10 @@ std::vector<Kernel> KernelTable::kernels(const std::vector<std::string>& names) 
     kernel.uses.push_back({.layer = static_cast<int>(place / kPhaseCount) - 1,
                            .phase = static_cast<Phase>(place % kPhaseCount),
                            .count = use.count,
-                           .ns = use.ns});
+                           .ns = use.ns,
+                           .min_ns = use.min_ns,
+                           .max_ns = use.max_ns,
+                           .bytes = use.bytes});
   }
   for (Kernel& kernel : result) {
     std::ranges::sort(kernel.uses, [](const Kernel::Use& a, const Kernel::Use& b) {

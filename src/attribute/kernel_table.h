@@ -30,6 +30,9 @@ class KernelTable {
     std::uint64_t key = 0;  // kernel, layer and phase
     std::uint64_t count = 0;
     std::uint64_t ns = 0;
+    std::uint64_t min_ns = ~std::uint64_t{0};
+    std::uint64_t max_ns = 0;
+    std::uint64_t bytes = 0;
     std::uint32_t next = 0;  // the use that came after this one, the last time
   };
   struct Entry {

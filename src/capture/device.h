@@ -44,6 +44,9 @@ class DeviceCapture {
   // `outer` is the one that is innermost now, 0 for none.
   virtual void pop(std::uint64_t outer) noexcept = 0;
 
+  // The calling thread is the writer's: it alone may be made to call the vendor's runtime, but for
+  // the last drain().
+  virtual void begin_writer() noexcept {}
   // Hands over what the devices have done since the last call, all that tells of launches first.
   // On the writer's thread. With `all`, what is not yet delivered is asked for, and waited for a
   // little.

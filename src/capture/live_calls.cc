@@ -23,6 +23,8 @@ std::uint64_t LiveCalls::open(std::uint64_t sequence, LayerId layer,
 }
 
 void LiveCalls::close(std::uint64_t call, std::uint64_t sequence) noexcept {
+  // One that held very many others has lost its place to one of them.
+  if (newest_.load(memory_order_relaxed) - call >= kCalls) return;
   at(call).end.store(sequence, memory_order_relaxed);
 }
 

@@ -32,10 +32,14 @@ void restrict_to(Kernel& kernel, const std::vector<bool>& inside) {
   std::erase_if(kernel.uses, [&](const Kernel::Use& use) {
     return use.layer < 0 || !inside[static_cast<std::size_t>(use.layer)];
   });
-  kernel.count = kernel.ns = 0;
+  kernel.count = kernel.ns = kernel.max_ns = kernel.bytes = 0;
+  kernel.min_ns = kernel.uses.empty() ? 0 : kernel.uses.front().min_ns;
   for (const Kernel::Use& use : kernel.uses) {
     kernel.count += use.count;
     kernel.ns += use.ns;
+    kernel.min_ns = std::min(kernel.min_ns, use.min_ns);
+    kernel.max_ns = std::max(kernel.max_ns, use.max_ns);
+    kernel.bytes += use.bytes;
   }
 }
 

@@ -256,6 +256,7 @@ void SessionState::run_writer() noexcept {
   pthread_setname_np(pthread_self(), "layertrace");
   constexpr std::size_t kReadyChunks = 8;
   const auto pause = writer_pause(options_.memory_cap_bytes);
+  if (device_ != nullptr) device_->begin_writer();
   std::unique_lock lock(wake_mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, pause, [this] { return stopping_; });

@@ -120,6 +120,10 @@ bool is_idle(const Engine& engine, ReadyQueue& cpu_queue, c10::Device device) {
   return index >= queues.size() || is_empty(*queues[index]);
 }
 
+void end_run() noexcept {
+  if (ThreadState* thread = recorder::last_state()) thread->end_backward_run();
+}
+
 // Marks of the last layer's backward end where nothing follows it.
 void end_run_if_idle(const Engine& engine, ReadyQueue& cpu_queue, Node& last) noexcept {
   ThreadState* thread = recorder::last_state();
@@ -136,10 +140,13 @@ void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, N
   static const auto next =
       next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
                     const std::shared_ptr<ReadyQueue>&>(kEvaluate);
-  {
+  try {
     const NodeScope scope(func, inputs);
     resume_records(*graph_task);
     next(engine, graph_task, func, inputs, cpu_ready_queue);
+  } catch (...) {
+    end_run();
+    throw;
   }
   if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
     end_run_if_idle(*engine, *cpu_ready_queue, *func);

@@ -162,7 +162,12 @@ std::unique_ptr<at::ObserverContext> on_function(const at::RecordFunction& fn) {
 }
 
 void on_function_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*context*/) {
-  if (ThreadState* thread = recorder::last_state()) thread->leave_op(&next_sequence);
+  ThreadState* thread = recorder::last_state();
+  if (thread == nullptr) return;
+  thread->leave_op(&next_sequence);
+  // Without the engine nobody knows what follows a node: its layer's marks end with it.
+  if (thread->makes_marks() && !engine_is_followed()) [[unlikely]]
+    thread->end_backward_run();
 }
 
 }  // namespace
