@@ -16,10 +16,10 @@ build: setup  ## build the library, the Python package (into .venv), the command
 	@cmake --build build --target layertrace layertrace_command simgpu $(if $(LAYERTRACE_PYTHON),,layertrace_python)
 	@scripts/link-package
 
-demo: setup  ## train a small residual CNN, print its layer tree and write demo.pftrace
+demo: setup  ## train a small residual CNN on the GPU (a simulated one where there is none), print its layer tree, write demo.pftrace
 	$(configure)
-	@cmake --build build --target train_residual_cnn layertrace_command
-	@build/bin/train_residual_cnn demo.pftrace
+	@cmake --build build --target train_residual_cnn layertrace_command simgpu
+	@scripts/demo
 
 test:  ## all tests, also under sanitizers, and the linters (installs what they need)
 	@scripts/test

@@ -11,7 +11,8 @@ Bars, for layertrace with CUPTI alone: its step at most 1.10 times as long as wi
 adds at most a third of what torch.profiler adds. The simulated CUPTI's own work is in both. With
 CUDA events too ("both", the default) it is reported beside it.
 
-No figure here is a GPU's performance. Timings are no tests: a missed bar is printed, and the exit code is 0.
+No figure here is a GPU's performance. Timings are no tests: a missed bar is printed, and the exit
+code is 0.
 """
 
 import argparse

@@ -237,6 +237,10 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag_callback(
       "--no-ops", [options] { options->ops = false; },
       "Layers and autograd nodes only, without operators: the cheapest");
+  command
+      ->add_option("--timing", options->timing,
+                   "How a GPU's time is taken: both, cupti (kernels) or events (layers)")
+      ->check(CLI::IsMember({"both", "cupti", "events"}));
   command->add_flag(
       "--fold-wrappers", options->fold_wrappers,
       "Leave the names of DDP's, FSDP's and torch.compile's wrappers out of the paths");

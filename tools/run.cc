@@ -228,6 +228,7 @@ Result<Variables> run_environment(const fs::path& root, const fs::path& notes,
   variables["LAYERTRACE_RUN_SCHEDULE"] =
       fmt::format("{}:{}:{}", schedule->skip, schedule->warmup, schedule->record);
   variables["LAYERTRACE_RUN_OPS"] = options.ops ? "1" : "0";
+  variables["LAYERTRACE_RUN_TIMING"] = options.timing;
   variables["LAYERTRACE_RUN_FOLD_WRAPPERS"] = options.fold_wrappers ? "1" : "0";
   variables["LAYERTRACE_RUN_NOTES"] = notes.string();
   if (!inject.empty())

@@ -18,6 +18,7 @@ struct RunOptions {
   std::string steps;   // "5:10"; "" for the default window
   std::string output;  // "" for the program's name
   bool ops = true;
+  std::string timing = "both";  // how a GPU's time is taken
   bool fold_wrappers = false;
   std::vector<std::string> program;
 };

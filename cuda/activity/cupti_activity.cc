@@ -154,6 +154,13 @@ void CuptiActivity::pop(std::uint64_t outer) noexcept {
   innermost_frame = outer;
 }
 
+std::optional<std::uint32_t> CuptiActivity::stream_id(CUstream stream) const noexcept {
+  std::uint32_t id = 0;
+  if (cupti_.stream_id == nullptr || cupti_.stream_id(nullptr, stream, 0, &id) != CUPTI_SUCCESS)
+    return std::nullopt;
+  return id;
+}
+
 // ---- Graphs ----
 
 void CUPTIAPI CuptiActivity::on_callback(void* self, CUpti_CallbackDomain domain,

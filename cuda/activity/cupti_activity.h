@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include <layertrace/profile.h>
 #include <layertrace/result.h>
@@ -34,6 +35,9 @@ class CuptiActivity {
 
   void push(std::uint64_t frame) noexcept;
   void pop(std::uint64_t outer) noexcept;
+
+  // What records call a stream of the calling thread's device.
+  std::optional<std::uint32_t> stream_id(CUstream stream) const noexcept;
 
   // See DeviceCapture::drain().
   void drain(DeviceConsumer& consumer, bool all);

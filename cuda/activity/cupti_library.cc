@@ -75,6 +75,7 @@ Result<CuptiLibrary> CuptiLibrary::find(const std::string& torch_folder) {
   bind(library, "cuptiActivityRegisterTimestampCallback", cupti.register_timestamp_callback);
   bind(library, "cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);
   bind(library, "cuptiActivityEnableDriverApi", cupti.enable_driver_call);
+  bind(library, "cuptiGetStreamIdEx", cupti.stream_id);
   cupti.path = path_of(reinterpret_cast<void*>(cupti.get_version));
   if (!complete || cupti.get_version(&cupti.version) != CUPTI_SUCCESS) {
     return cannot("the CUPTI in " + cupti.path + " is not complete",

@@ -35,6 +35,7 @@ struct CuptiLibrary {
   decltype(&cuptiActivityRegisterTimestampCallback) register_timestamp_callback = nullptr;
   decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call = nullptr;
   decltype(&cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
+  decltype(&cuptiGetStreamIdEx) stream_id = nullptr;
 
   // Looked for once, beside the torch that is loaded.
   static const Result<CuptiLibrary>& load();

@@ -257,10 +257,11 @@ bool EventTimer::place(Device& device, const Pair& pair, std::uint64_t& start_ti
 }
 
 std::uint32_t EventTimer::stream_id(Device& device, cudaStream_t stream) {
-  const auto known = std::find(device.streams.begin(), device.streams.end(), stream);
-  const auto number = static_cast<std::uint32_t>(known - device.streams.begin());
-  if (known == device.streams.end()) device.streams.push_back(stream);
-  return number;
+  const auto known = device.streams.find(stream);
+  if (known != device.streams.end()) return known->second;
+  const auto name = name_stream_ ? name_stream_(stream) : std::nullopt;
+  const auto number = static_cast<std::uint32_t>(device.streams.size());  // as they come
+  return device.streams.emplace(stream, name.value_or(number)).first->second;
 }
 
 void EventTimer::add_to(GpuHealth& health) const noexcept {

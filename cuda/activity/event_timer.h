@@ -9,8 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include <layertrace/profile.h>
 
@@ -26,6 +29,10 @@ class EventTimer final : public LayerMarks {
   EventTimer(const CudaRuntime& runtime, CurrentStream (*current_stream)() noexcept,
              double ns_per_tick);
   ~EventTimer() override;
+
+  // How another calls streams, so that both mean the same by a number. Before the first drain().
+  using NameStream = std::function<std::optional<std::uint32_t>(cudaStream_t)>;
+  void name_streams(NameStream name) { name_stream_ = std::move(name); }
 
   // The session is over: destroys the events. On a thread of ours, as drain(). Threads of the
   // program may still end what they have begun.
@@ -72,7 +79,7 @@ class EventTimer final : public LayerMarks {
     // The writer's.
     Timeline timeline;
     std::deque<Pair> waiting;
-    std::vector<cudaStream_t> streams;  // numbered as they come
+    std::unordered_map<cudaStream_t, std::uint32_t> streams;
   };
   static constexpr std::size_t kMostDevices = 64;
   static constexpr std::size_t kMostEvents = std::size_t{1} << 15;  // of a device
@@ -95,6 +102,7 @@ class EventTimer final : public LayerMarks {
   CurrentStream (*const current_stream_)() noexcept;
   const double ticks_per_ns_;
   std::array<std::atomic<Device*>, kMostDevices> devices_{};
+  NameStream name_stream_;
   BoundedQueue<Pair> done_{kMostPairs};
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> pairs_{0};

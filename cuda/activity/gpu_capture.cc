@@ -76,7 +76,10 @@ class GpuCapture final : public DeviceCapture {
  public:
   GpuCapture(const CudaRuntime* runtime, std::unique_ptr<CuptiActivity> cupti,
              std::shared_ptr<EventTimer> timer)
-      : runtime_(runtime), cupti_(std::move(cupti)), timer_(std::move(timer)) {}
+      : runtime_(runtime), cupti_(std::move(cupti)), timer_(std::move(timer)) {
+    if (cupti_ != nullptr && timer_ != nullptr)
+      timer_->name_streams([this](cudaStream_t stream) { return cupti_->stream_id(stream); });
+  }
   ~GpuCapture() override { close(); }
 
   Result<void> enable() noexcept override {

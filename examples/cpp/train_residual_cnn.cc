@@ -78,7 +78,9 @@ int main(int argc, char** argv) {
   constexpr int kSteps = 6;
   constexpr int64_t kClasses = 10;
   torch::manual_seed(0);
+  const torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
   ResidualNet model(kClasses);
+  model->to(device);
   torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(1e-3));
 
   // Skip the first two steps: LibTorch sets itself up in them.
@@ -92,8 +94,8 @@ int main(int argc, char** argv) {
     torch::Tensor pictures, labels;
     {
       layertrace::Scope scope("data");
-      pictures = torch::randn({16, 3, 32, 32});
-      labels = torch::randint(kClasses, {16});
+      pictures = torch::randn({16, 3, 32, 32}).to(device);
+      labels = torch::randint(kClasses, {16}).to(device);
     }
     optimizer.zero_grad();
     torch::Tensor loss = nn::functional::cross_entropy(model->forward(pictures), labels);

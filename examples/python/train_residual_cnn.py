@@ -60,7 +60,8 @@ def main() -> None:
     output = sys.argv[1] if len(sys.argv) > 1 else "demo.pftrace"
     torch.set_num_threads(1)  # threads that wait for each other tell of the machine's other work
     torch.manual_seed(0)
-    model = ResidualNet(CLASSES)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = ResidualNet(CLASSES).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
 
     # Skip the first two steps: PyTorch sets itself up in them.
@@ -68,8 +69,8 @@ def main() -> None:
     with layertrace.profile(model, output=output, schedule=schedule) as session:
         for step in range(STEPS):
             with layertrace.scope("data"):
-                pictures = torch.randn(16, 3, 32, 32)
-                labels = torch.randint(CLASSES, (16,))
+                pictures = torch.randn(16, 3, 32, 32).to(device)
+                labels = torch.randint(CLASSES, (16,)).to(device)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(pictures), labels)
             loss.backward()

@@ -68,6 +68,12 @@ def fallback(arguments: list[str]) -> int:
     run.add_argument("--steps", default="", help="which steps: 5:10 are 5 to 9; 5: all from 5 on")
     run.add_argument("-o", "--output", default="", help="the trace; PROGRAM.pftrace unless given")
     run.add_argument("--no-ops", action="store_true", help="layers and autograd nodes only")
+    run.add_argument(
+        "--timing",
+        choices=("both", "cupti", "events"),
+        default="both",
+        help="how a GPU's time is taken: kernels by CUPTI, layers by CUDA events, or both",
+    )
     run.add_argument("--fold-wrappers", action="store_true", help="leave wrappers' names out")
     run.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
     tree = commands.add_parser("tree", help="the layer tree with forward and backward time")
@@ -134,6 +140,7 @@ def exec_program(given: argparse.Namespace) -> int:
         "LAYERTRACE_RUN_OUTPUT": str(Path(given.output).absolute()) if given.output else "",
         "LAYERTRACE_RUN_SCHEDULE": schedule,
         "LAYERTRACE_RUN_OPS": "0" if given.no_ops else "1",
+        "LAYERTRACE_RUN_TIMING": given.timing,
         "LAYERTRACE_RUN_FOLD_WRAPPERS": "1" if given.fold_wrappers else "0",
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(_files.find("inject")), os.environ.get("PYTHONPATH")])

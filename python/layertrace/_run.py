@@ -48,6 +48,7 @@ class Settings:
     output: str = ""
     ops: bool = True
     fold_wrappers: bool = False
+    timing: str = "both"
     notes: str = ""  # a folder in which each recording process leaves a note
 
     @classmethod
@@ -61,6 +62,7 @@ class Settings:
             output=environment.get("LAYERTRACE_RUN_OUTPUT", ""),
             ops=environment.get("LAYERTRACE_RUN_OPS", "1") != "0",
             fold_wrappers=environment.get("LAYERTRACE_RUN_FOLD_WRAPPERS", "0") != "0",
+            timing=environment.get("LAYERTRACE_RUN_TIMING", "both"),
             notes=environment.get("LAYERTRACE_RUN_NOTES", ""),
         )
 
@@ -228,6 +230,7 @@ class AutoSession:
             self._settings.fold_wrappers,
             DEFAULT_MEMORY_CAP,
             ModelNames(),
+            timing=self._settings.timing,
         )
         self._starting = True
         try:

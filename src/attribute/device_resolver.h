@@ -46,7 +46,7 @@ class DeviceResolver final : public DeviceConsumer {
     bool launched = false;
     bool told = false;
   };
-  static constexpr std::size_t kCalls = std::size_t{1} << 17;
+  static constexpr std::size_t kCalls = std::size_t{1} << 16;
   static constexpr std::size_t kMostGraphNodes = std::size_t{1} << 20;
 
   Call& call(std::uint32_t correlation);

@@ -20,6 +20,12 @@ bool is_pass(SpanKind kind, Phase phase, LayerId layer) noexcept {
   return kind == SpanKind::kRegion && phase == Phase::kBackward && layer == kNoLayer;
 }
 
+template <typename List>
+void keep_every_second(List& list) {
+  for (std::size_t i = 1; 2 * i < list.size(); ++i) list[i] = std::move(list[2 * i]);
+  list.resize((list.size() + 1) / 2);
+}
+
 }  // namespace
 
 void Fold::open_lane(Lane lane, std::uint64_t tid, const std::string& /*name*/) {
@@ -96,7 +102,7 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
 
 void Fold::device(const DeviceSpan& span) {
   device_idle_.activity(span);
-  OpenStep* const step = step_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  OpenStep* const step = step_asked_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
   if (step == nullptr) {
     ++outside_window_;
     return;
@@ -114,13 +120,16 @@ void Fold::device(const DeviceSpan& span) {
 void Fold::launch(const LaunchSpan& span) {
   device_idle_.call(span);
   if (span.kind == CallKind::kWait) return;
-  ++cell_of(sums_at(span.start_ns), span.layer, span.phase).launches;
+  if (OpenStep* const step = step_asked_at(span.start_ns))
+    ++cell_of(step->sums, span.layer, span.phase).launches;
 }
 
 void Fold::event_pair(const EventSpan& span) {
   ++event_pairs_;
-  cell_of(sums_at(span.host_ns), span.layer, span.phase).event_ns +=
-      span.end_ns - std::min(span.end_ns, span.start_ns);
+  if (OpenStep* const step = step_asked_at(span.host_ns)) {
+    cell_of(step->sums, span.layer, span.phase).event_ns +=
+        span.end_ns - std::min(span.end_ns, span.start_ns);
+  }
 }
 
 void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
@@ -232,6 +241,15 @@ Fold::OpenStep* Fold::step_at(std::uint64_t ns) {
   return paused ? nullptr : step;
 }
 
+// In which step did the host ask for it? Nothing where that was before the recording, or in a
+// pause: a device is recorded a little longer than the host. What comes later than its step is kept
+// open belongs to the oldest that is.
+Fold::OpenStep* Fold::step_asked_at(std::uint64_t ns) {
+  if (open_steps_.empty()) return nullptr;
+  if (ns < open_steps_.front().start_ns && ns >= folded_until_ns_) return nullptr;
+  return step_at(ns);
+}
+
 StepSums& Fold::sums_at(std::uint64_t ns) {
   OpenStep* const step = step_at(ns);
   return step != nullptr ? step->sums : nowhere_;
@@ -306,9 +324,10 @@ void Fold::gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) {
 void Fold::fold_oldest() {
   OpenStep step = std::move(open_steps_.front());
   open_steps_.pop_front();
+  folded_until_ns_ = step.end_ns;
   StepSums& sums = step.sums;
 
-  Step result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns, {}};
+  KeptStep result{step.index, step.start_ns, step.end_ns - step.start_ns, step.phase_ns};
   std::uint64_t known_ns = 0;
   for (const std::uint64_t ns : result.phase_ns) known_ns += ns;
   const std::uint64_t rest_ns = result.wall_ns - std::min(result.wall_ns, known_ns);
@@ -322,8 +341,11 @@ void Fold::fold_oldest() {
   waiting.host_ns -= waited_ns;
   waiting.self_host_ns -= waited_ns;
 
-  result.devices = device_idle_.fold_oldest(sums);
-  if (table_.steps() % step_stride_ == 0) steps_.push_back(result);
+  std::vector<DeviceStep> devices = device_idle_.fold_oldest(sums);
+  if (table_.steps() % step_stride_ == 0) {
+    steps_.push_back(result);
+    if (has_device_) step_devices_.push_back(std::move(devices));
+  }
   sums.add_children(dictionary_.layers);
   table_.begin_step(result.wall_ns);
   sums.each([this](std::size_t slot, Cell& cell) { table_.add(slot, cell.figures()); });
@@ -341,12 +363,12 @@ void Fold::fold_oldest() {
 }
 
 void Fold::keep_within_memory() {
-  const std::size_t devices = steps_.empty() ? 0 : steps_.back().devices.size();
-  const std::size_t step_bytes = sizeof(Step) + devices * sizeof(DeviceStep);
+  const std::size_t devices = step_devices_.empty() ? 0 : step_devices_.back().size();
+  const std::size_t step_bytes = sizeof(Step) + devices * sizeof(DeviceStep);  // in the profile
   if (steps_.size() * step_bytes <= memory_bytes_ / 2) return;
   step_stride_ *= 2;
-  for (std::size_t i = 1; 2 * i < steps_.size(); ++i) steps_[i] = std::move(steps_[2 * i]);
-  steps_.resize((steps_.size() + 1) / 2);
+  keep_every_second(steps_);
+  keep_every_second(step_devices_);
 }
 
 }  // namespace layertrace

@@ -95,6 +95,7 @@ class Fold final : public SpanSink {
   void enter_layer(LaneState& state, const OpenSpan& span);
   void leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums);
   OpenStep* step_at(std::uint64_t ns);
+  OpenStep* step_asked_at(std::uint64_t ns);
   StepSums& sums_at(std::uint64_t ns);
   static Cell& cell_of(StepSums& sums, LayerId layer, Phase phase) {
     return layer != kNoLayer ? sums.cell(layer, phase) : sums.outside(phase);
@@ -113,7 +114,8 @@ class Fold final : public SpanSink {
   bool recording_ = false;
   // The step that runs, and the one before it, for lanes whose records come a little later.
   std::deque<OpenStep> open_steps_;
-  StepSums nowhere_;  // for spans before the first window
+  StepSums nowhere_;                   // for spans before the first window
+  std::uint64_t folded_until_ns_ = 0;  // the end of the last step that was folded
   std::vector<StepSums> spare_;
   bool has_device_ = false;
   std::uint32_t passes_ = 0;  // of autograd that are open on any lane
@@ -123,7 +125,18 @@ class Fold final : public SpanSink {
   std::uint64_t outside_window_ = 0;  // what a device did, asked for while nothing was recorded
   std::uint64_t event_pairs_ = 0;
   std::uint64_t earlier_graphs_ = 0;
-  std::vector<Step> steps_;
+  // There may be very many: each is kept small, in a list that grows by pieces.
+  struct KeptStep {
+    std::uint64_t index;
+    std::uint64_t start_ns;
+    std::uint64_t wall_ns;
+    PhaseTimes phase_ns;
+  };
+  std::deque<KeptStep> steps_;
+  std::deque<std::vector<DeviceStep>> step_devices_;  // of each; empty without a device
+  static Step as_step(const KeptStep& kept, std::vector<DeviceStep> devices) {
+    return {kept.index, kept.start_ns, kept.wall_ns, kept.phase_ns, std::move(devices)};
+  }
   std::uint64_t step_stride_ = 1;
   std::uint64_t steps_without_mark_ = 0;
   std::size_t memory_bytes_;

@@ -60,7 +60,11 @@ Profile Fold::finish(std::uint64_t end_ns) {
   note_modules_not_entered(profile);
   for (std::size_t p = 0; p < kPhaseCount; ++p)
     profile.outside[p] = table_.outside(static_cast<Phase>(p));
-  profile.steps = std::move(steps_);
+  profile.steps.reserve(steps_.size());
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    profile.steps.push_back(
+        as_step(steps_[i], has_device_ ? std::move(step_devices_[i]) : std::vector<DeviceStep>()));
+  }
   profile.step_count = table_.steps();
   profile.step_ns = table_.step_ns();
   profile.kernels = kernels_.kernels(dictionary_.names);

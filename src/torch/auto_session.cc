@@ -203,10 +203,12 @@ class AutoSession {
 
   void start() {
     const std::string output = claim_output();
+    const auto timing = parse_timing(variable("LAYERTRACE_RUN_TIMING"));
     Options options{.output = output,
                     .schedule = schedule_,
                     .ops = variable("LAYERTRACE_RUN_OPS") != "0",
-                    .infer = true};
+                    .infer = true,
+                    .timing = timing ? *timing : Timing::kBoth};
     auto session =
         Session::start(std::vector<std::pair<std::string, torch::nn::Module*>>{}, options);
     if (!session) {

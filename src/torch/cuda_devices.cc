@@ -26,7 +26,16 @@ bool is_in_use(c10::DeviceIndex device) {
   return true;
 }
 
+thread_local std::optional<c10::Stream> assumed_stream;
+
 }  // namespace
+
+AssumedStream::AssumedStream(const std::optional<c10::Stream>& stream) noexcept
+    : outer_(assumed_stream) {
+  if (stream && stream->device_type() == c10::DeviceType::CUDA) assumed_stream = stream;
+}
+
+AssumedStream::~AssumedStream() { assumed_stream = outer_; }
 
 bool has_cuda_device() noexcept {
   try {
@@ -39,9 +48,10 @@ bool has_cuda_device() noexcept {
 CurrentStream current_cuda_stream() noexcept {
   try {
     const auto* cuda = c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA);
-    const c10::Device device = cuda->getDevice();
+    const c10::Device device = assumed_stream ? assumed_stream->device() : cuda->getDevice();
     if (!is_in_use(device.index())) return {};
-    return {device.index(), cuda->getStreamNativeHandle(cuda->getStream(device))};
+    const c10::Stream stream = assumed_stream ? *assumed_stream : cuda->getStream(device);
+    return {device.index(), cuda->getStreamNativeHandle(stream)};
   } catch (...) {  // a device that was lost
     return {};
   }

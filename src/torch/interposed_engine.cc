@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,10 +43,10 @@ constexpr const char* kExecuteTask =
 
 class NodeScope {
  public:
-  explicit NodeScope(const torch::autograd::Node* node) noexcept {
+  NodeScope(torch::autograd::Node* node, const torch::autograd::InputBuffer& inputs) noexcept {
     if (detail::recording.load(std::memory_order_relaxed) != 0 && node != nullptr &&
         engine_is_followed()) [[unlikely]] {
-      enter(*node);
+      enter(*node, inputs);
     }
   }
   ~NodeScope() {
@@ -56,13 +57,30 @@ class NodeScope {
   NodeScope& operator=(const NodeScope&) = delete;
 
  private:
-  void enter(const torch::autograd::Node& node) noexcept {
+  void enter(torch::autograd::Node& node, const torch::autograd::InputBuffer& inputs) noexcept {
     ThreadState* thread = recorder::this_thread();
     if (thread == nullptr) return;
     close_abandoned_norm();
     const NodeDescription facts = describe(node);
-    const auto place = thread->enter_node(facts.name, facts.value, facts.flags, next_sequence());
-    entry_ = entry_at(place);
+    if (thread->makes_marks()) [[unlikely]] {
+      const AssumedStream on_stream(stream_of(node, inputs));
+      enter(*thread, facts);
+    } else {
+      enter(*thread, facts);
+    }
+  }
+  void enter(ThreadState& thread, const NodeDescription& facts) noexcept {
+    entry_ = entry_at(thread.enter_node(facts.name, facts.value, facts.flags, next_sequence()));
+  }
+  // As the engine chooses it.
+  static std::optional<c10::Stream> stream_of(torch::autograd::Node& node,
+                                              const torch::autograd::InputBuffer& inputs) noexcept {
+    try {
+      return inputs.opt_overridden_consumer_stream ? inputs.opt_overridden_consumer_stream
+                                                   : node.stream();
+    } catch (...) {  // metadata that is not there
+      return std::nullopt;
+    }
   }
   detail::Entry entry_;
 };
@@ -93,22 +111,21 @@ struct QueueAccess {
 bool is_empty(ReadyQueue& queue);
 template struct QueueAccess<&ReadyQueue::mutex_, &ReadyQueue::heap_>;  // may name private members
 
-// Does no node wait for the calling thread? `in_pass`: it is the thread that has called the engine,
-// else one of the engine's own, each of which serves a device.
-bool is_idle(const Engine& engine, ReadyQueue& cpu_queue, bool in_pass) {
-  if (in_pass) return is_empty(cpu_queue);
+// Does no other node wait for a thread that runs those of this device? The calling thread of a pass
+// runs what is on the CPU; each other device has a thread of the engine's own.
+bool is_idle(const Engine& engine, ReadyQueue& cpu_queue, c10::Device device) {
+  if (!device.is_cuda()) return is_empty(cpu_queue);
   const auto& queues = engine.*EngineQueues::of_devices();
-  const CurrentStream current = current_cuda_stream();
-  const auto index = static_cast<std::size_t>(current.device);
-  return current.device < 0 || index >= queues.size() || is_empty(*queues[index]);
+  const auto index = static_cast<std::size_t>(device.index());
+  return index >= queues.size() || is_empty(*queues[index]);
 }
 
 // Marks of the last layer's backward end where nothing follows it.
-void end_run_if_idle(const Engine& engine, ReadyQueue& cpu_queue) noexcept {
+void end_run_if_idle(const Engine& engine, ReadyQueue& cpu_queue, Node& last) noexcept {
   ThreadState* thread = recorder::last_state();
   if (thread == nullptr || !thread->makes_marks()) return;
   try {
-    if (is_idle(engine, cpu_queue, thread->depth() != 0)) thread->end_backward_run();
+    if (is_idle(engine, cpu_queue, last.device())) thread->end_backward_run();
   } catch (...) {  // a mutex that cannot be locked
   }
 }
@@ -120,12 +137,12 @@ void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, N
       next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
                     const std::shared_ptr<ReadyQueue>&>(kEvaluate);
   {
-    const NodeScope scope(func);
+    const NodeScope scope(func, inputs);
     resume_records(*graph_task);
     next(engine, graph_task, func, inputs, cpu_ready_queue);
   }
   if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    end_run_if_idle(*engine, *cpu_ready_queue);
+    end_run_if_idle(*engine, *cpu_ready_queue, *func);
 }
 
 variable_list execute(Engine* engine, const edge_list& roots, const variable_list& inputs,

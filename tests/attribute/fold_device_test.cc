@@ -73,6 +73,26 @@ TEST_F(DeviceFold, CountsLaunchesWithTheChildrens) {
   EXPECT_TRUE(profile.find("a.b")->ran);
 }
 
+// A step that only warms up is no part of the first that is recorded.
+TEST_F(DeviceFold, LeavesOutWhatWasAskedForWhileNothingWasRecorded) {
+  script_.thread().on(100).enter(110, "a").leave(120).step(200, 0).off(200);
+  script_.thread().on(300, 5).enter(310, "a").leave(320).step(400, 5).off(400);
+  const Profile profile = fold([&](Fold& fold) {
+    for (const std::uint64_t asked : {50, 115, 250, 315, 450}) {
+      fold.launch(call("a", asked));
+      fold.device(kernel("a", asked, asked + 5, asked + 6));
+      fold.event_pair(pair("a", asked, asked + 5, asked + 6));
+    }
+  });
+  const PhaseStats& forward = profile.find("a")->phase(Phase::kForward);
+  EXPECT_EQ(forward.activities.mean, 1);
+  EXPECT_EQ(forward.launches.mean, 1);
+  EXPECT_EQ(forward.event_ns.mean, 1);
+  EXPECT_EQ(profile.health.gpu.outside_steps, 3u);
+  ASSERT_EQ(profile.kernels.size(), 1u);
+  EXPECT_EQ(profile.kernels[0].count, 2u);
+}
+
 TEST_F(DeviceFold, TakesEventsOfTheLayerItselfOrElseOfItsChildren) {
   script_.thread().on(0).step(100, 0).off(100);
   const Profile profile = fold([&](Fold& fold) {

@@ -118,9 +118,9 @@ TEST(DeviceLoad, AgreesAlsoWhereTheWindowHasGoneOn) {
     const std::uint64_t start = 10 * kMs * i + 1'000 * (random() % 5'000);
     activities.push_back({start - 300 * kMs, start, start + 4 * kMs});
   }
-  for (std::size_t i = 0; i + 20 < activities.size(); i += 20)
-    std::shuffle(activities.begin() + static_cast<std::ptrdiff_t>(i),
-                 activities.begin() + static_cast<std::ptrdiff_t>(i) + 20, random);
+  for (auto from = activities.begin(); from != activities.end(); from += 20) {
+    std::shuffle(from, from + 20, random);
+  }
   const Figures figures = figures_of(activities);
   const auto middle =
       std::vector<Activity>(activities.begin() + 30'000, activities.begin() + 30'200);

@@ -175,14 +175,15 @@ class Training {
   // Forward and backward of the layers took as long as their kernels.
   void tell_devices() {
     for (const LaunchSpan& call : calls_) writer_.launch(call);
-    for (auto span = activities_.rbegin(); span != activities_.rend(); ++span) {
-      writer_.device(*span);
-      if (span->cause != Cause::kNone) continue;
-      writer_.event_pair({.start_ns = span->start_ns,
-                          .end_ns = span->end_ns,
-                          .host_ns = span->launch_ns,
-                          .phase = span->phase,
-                          .layer = span->layer,
+    std::reverse(activities_.begin(), activities_.end());
+    for (const DeviceSpan& span : activities_) {
+      writer_.device(span);
+      if (span.cause != Cause::kNone) continue;
+      writer_.event_pair({.start_ns = span.start_ns,
+                          .end_ns = span.end_ns,
+                          .host_ns = span.launch_ns,
+                          .phase = span.phase,
+                          .layer = span.layer,
                           .device = 0,
                           .stream = kStream,
                           .depth = 1});

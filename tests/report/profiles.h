@@ -214,7 +214,7 @@ inline Profile gpu_net() {
                   {body, Phase::kForward, IdleCause::kSynchronisation, 0.9 * kMs, 2.5},
                   {linear, Phase::kForward, IdleCause::kCopy, 0.2 * kMs, 1}};
   profile.run.program = "train_net";
-  profile.run.device = "NVIDIA H100";
+  profile.run.device = "some GPU";
   profile.health.gpu.source = "CUPTI 130200";
   profile.health.gpu.timing = "both";
   profile.health.gpu.cupti_version = 130200;

@@ -16,7 +16,7 @@ namespace simgpu::cupti {
 namespace {
 
 // So many wait before they are moved into buffers without being asked for.
-constexpr std::size_t kManyRecords = 512;
+constexpr std::size_t kManyRecords = 2048;
 constexpr auto kLateBy = std::chrono::milliseconds(50);
 
 }  // namespace

@@ -121,8 +121,12 @@ std::uint64_t Tool::read_clocks(std::uint32_t correlation, std::uint64_t before_
   return moment.client;
 }
 
+// Clocks are read where a record will tell of it: programs make ten other calls for each of those.
 void Tool::on_enter(ApiCall& call) {
-  call.entered_at = read_clocks(call.correlation, call.entered_ns);
+  const bool is_told = records(call.api, call.id) || enabled(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION) ||
+                       enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT) ||
+                       enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (is_told) call.entered_at = read_clocks(call.correlation, call.entered_ns);
   subscription_.on_enter(call);
 }
 

@@ -1,8 +1,13 @@
-"""How the tests run scripts on the simulated GPU."""
+"""How the tests run scripts on the simulated GPU.
+
+With LAYERTRACE_REAL_GPU in the environment (`make test-gpu`), what needs no set-up of the
+simulation runs on the machine's own.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +18,7 @@ import support
 from support import BIN, BUILD_DIR
 
 HERE = Path(__file__).parent
+REAL_GPU = bool(os.environ.get("LAYERTRACE_REAL_GPU"))
 needs_simgpu = pytest.mark.skipif(
     not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
 )
@@ -22,8 +28,9 @@ def simulate(
     folder: Path, *program: str | Path, options: tuple[str, ...] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program in the folder to its end, whatever that is."""
+    simulated = () if REAL_GPU and not options else (BIN, "simgpu", *options, "--")
     return support.run(
-        *(BIN, "simgpu", *options, "--", *program),
+        *(*simulated, *program),
         cwd=folder,
         **{"PYTHONPATH": str(BUILD_DIR / "python"), "KINETO_LOG_LEVEL": "99", **variables},
     )
