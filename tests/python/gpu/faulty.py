@@ -1,0 +1,64 @@
+"""Trains on the (simulated) GPU, whatever goes wrong there, and prints what a user would see.
+
+    faulty.py alone|recorded|required
+
+One line for each step, then an error if there is one; alone, or under layertrace, which writes
+faulty.pftrace. The exit code is the program's own.
+"""
+
+import contextlib
+import hashlib
+import sys
+import time
+
+import torch
+from torch import nn
+
+STEPS = 6
+
+
+def digest(tensors):
+    text = b"".join(t.detach().cpu().contiguous().numpy().tobytes() for t in tensors)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def session_of(model, how):
+    if how == "alone":
+        return contextlib.nullcontext()
+    import layertrace
+
+    return layertrace.profile(model, output="faulty.pftrace", require_gpu=how == "required")
+
+
+def main(how):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10)
+    ).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    images = torch.randn(4, 3, 8, 8).cuda()
+    torch.cuda.synchronize()
+    with session_of(model, how) as session:
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            loss = model(images).square().mean()
+            loss.backward()
+            optimizer.step()
+            print(step, loss.item(), flush=True)
+            if session is not None:
+                session.step()
+    print(digest(model.parameters()), digest(p.grad for p in model.parameters()))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1])
+    except RuntimeError as error:  # PyTorch's own
+        if sys.argv[1] == "required":
+            raise
+        print(type(error).__name__, str(error).splitlines()[0], flush=True)
+        sys.exit(7)
+    finally:
+        # Autograd's thread lets go of the last backward some time after it: where Python 3.11 has
+        # begun to end by then, PyTorch 2.15 aborts.
+        time.sleep(0.2)

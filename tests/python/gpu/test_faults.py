@@ -1,0 +1,265 @@
+"""Whatever goes wrong on the GPU: the program never notices layertrace, and nothing is silent."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import support
+from on_simgpu import HERE, needs_simgpu, simulate
+from trace_decoder import decode
+
+pytestmark = needs_simgpu
+
+# Every fault that there is, with a number that brings it about in this short program.
+DROP, ZERO, REVERSED, DUPLICATE, OVERLAP = 9, 4, 7, 5, 6
+FAULTS = [
+    "no_privileges",
+    "second_subscriber",
+    "no_cupti",
+    "old_cupti",
+    f"drop_records={DROP}",
+    f"zero_timestamps={ZERO}",
+    f"reversed_timestamps={REVERSED}",
+    "late_buffer",
+    "null_buffer=1",
+    f"duplicate_correlation={DUPLICATE}",
+    f"overlap={OVERLAP}",
+    "device_lost=100",
+    "allocation_fails=3",
+]
+# Those that reach a program which has nothing to do with CUPTI.
+OF_THE_DEVICE = ["device_lost=100", "allocation_fails=3"]
+MISSING = ("dropped", "buffers_lost", "no_buffer", "unknown", "untimed", "reversed")
+
+
+@dataclass
+class Run:
+    result: subprocess.CompletedProcess[str]
+    folder: Path
+    seconds: float
+
+    @property
+    def seen(self) -> tuple[int, str]:
+        """What a user sees of the program itself."""
+        return self.result.returncode, self.result.stdout
+
+    @property
+    def trace(self) -> Path:
+        return self.folder / "faulty.pftrace"
+
+    def profile(self) -> Any:
+        return json.loads(support.layertrace_output("layers", self.trace))
+
+    def missing(self) -> dict[str, int]:
+        gpu = self.profile()["health"]["gpu"]
+        return {name: gpu[name] for name in MISSING if gpu[name] != 0}
+
+
+def train(folder: Path, how: str, fault: str) -> Run:
+    folder.mkdir()
+    options = ("--faults", fault) if fault else ()
+    begin = time.monotonic()
+    result = simulate(folder, sys.executable, HERE / "faulty.py", how, options=options)
+    return Run(result, folder, time.monotonic() - begin)
+
+
+Runs = dict[tuple[str, str], Run]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """By how and fault; several at once."""
+    folder = tmp_path_factory.mktemp("faults")
+    wanted = [("alone", fault) for fault in ("", *OF_THE_DEVICE)]
+    wanted += [("recorded", fault) for fault in ("", *FAULTS)]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        done = pool.map(lambda each: train(folder / "-".join(each), *each), wanted)
+        return dict(zip(wanted, done, strict=True))
+
+
+@pytest.fixture(scope="module")
+def whole(runs: Runs) -> Any:
+    """The profile where nothing goes wrong."""
+    return runs["recorded", ""].profile()
+
+
+def test_no_fault_is_forgotten() -> None:
+    listed = support.layertrace_output("simgpu", "--list").split("Faults")[1]
+    names = re.findall(r"^  ([a-z_]+)(?:=N)? +\S", listed, re.M)
+    assert sorted(names) == sorted(fault.split("=")[0] for fault in FAULTS)
+
+
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+def test_the_program_is_as_without_layertrace(runs: Runs, fault: str) -> None:
+    """Its results and its exit code. A fault of CUPTI's is none of a program alone."""
+    recorded = runs["recorded", fault]
+    alone = runs["alone", fault if fault in OF_THE_DEVICE else ""]
+    assert recorded.seen == alone.seen, recorded.result.stderr[-2000:]
+    assert alone.result.returncode == (7 if fault in OF_THE_DEVICE else 0)
+    assert alone.result.stdout.splitlines()[0].startswith("0 " if fault != OF_THE_DEVICE[1] else "")
+
+
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+def test_the_session_ends_with_a_trace(runs: Runs, fault: str) -> None:
+    run = runs["recorded", fault]
+    assert not run.trace.with_suffix(".pftrace.part").exists()
+    profile = run.profile()
+    assert not profile["health"]["cut"]
+    steps = len([line for line in run.result.stdout.splitlines() if line[:1].isdigit()])
+    assert profile["health"]["steps"] >= min(steps, 6) - 1
+    for piece in decode(run.trace).slices:
+        assert piece.end_ns is not None and piece.end_ns >= piece.start_ns, piece
+
+
+def test_nothing_is_missing_where_nothing_goes_wrong(runs: Runs, whole: Any) -> None:
+    assert runs["recorded", ""].missing() == {}
+    assert whole["health"]["activities"] == sum(kernel["count"] for kernel in whole["kernels"])
+    assert whole["health"]["gpu"]["event_pairs"] == 6 * 2 * 6, "calls and backwards of six modules"
+
+
+def test_dropped_records_are_counted_exactly(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", f"drop_records={DROP}"]
+    all_records = whole["health"]["gpu"]["records"]
+    gpu = run.profile()["health"]["gpu"]
+    assert run.missing() == {"dropped": all_records // DROP}
+    assert gpu["records"] + gpu["dropped"] == all_records
+    tree = support.layertrace_output("tree", run.trace)
+    assert f"{all_records // DROP} records dropped by CUPTI" in tree
+
+
+@pytest.mark.parametrize(
+    ("fault", "every", "name"),
+    [("zero_timestamps", ZERO, "untimed"), ("reversed_timestamps", REVERSED, "reversed")],
+)
+def test_activities_without_sound_times_are_counted_exactly(
+    runs: Runs, whole: Any, fault: str, every: int, name: str
+) -> None:
+    run = runs["recorded", f"{fault}={every}"]
+    activities = whole["health"]["activities"]
+    assert run.missing() == {name: activities // every}
+    assert run.profile()["health"]["activities"] == activities - activities // every
+
+
+def figures_by_layer(profile: Any) -> list[tuple[str, float, float]]:
+    return [
+        (layer["path"], layer["forward"]["activities"], layer["backward"]["activities"])
+        for layer in profile["layers"]
+    ]
+
+
+def test_a_late_buffer_is_waited_for(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", "late_buffer"]
+    profile = run.profile()
+    assert run.missing() == {}
+    assert profile["health"]["gpu"]["records"] == whole["health"]["gpu"]["records"]
+    assert figures_by_layer(profile) == figures_by_layer(whole)
+
+
+def test_buffers_without_memory_are_counted(runs: Runs, whole: Any) -> None:
+    """One comes before each that has some. How many there are depends on how often the writer
+    runs: it asks for them every 20 ms at the most, and at the end."""
+    run = runs["recorded", "null_buffer=1"]
+    missing = run.missing()
+    assert missing.keys() == {"buffers_lost"}
+    assert 1 <= missing["buffers_lost"] <= 2 + run.seconds / 0.020
+    assert figures_by_layer(run.profile()) == figures_by_layer(whole)
+    assert re.search(r"\d+ buffers? lost", support.layertrace_output("tree", run.trace))
+
+
+def test_an_old_cupti_is_read_by_its_own_layouts(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", "old_cupti"]
+    profile = run.profile()
+    assert run.missing() == {}
+    assert profile["health"]["cupti_version"] == 26
+    assert figures_by_layer(profile) == figures_by_layer(whole)
+
+
+def test_two_kernels_with_one_correlation_are_both_kept(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", f"duplicate_correlation={DUPLICATE}"]
+    assert run.missing() == {}
+    assert run.profile()["health"]["activities"] == whole["health"]["activities"]
+
+
+def test_kernels_that_overlap_on_a_stream_are_all_kept(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", f"overlap={OVERLAP}"]
+    profile = run.profile()
+    assert run.missing() == {}
+    assert figures_by_layer(profile) == figures_by_layer(whole)
+    for layer in profile["layers"]:
+        for phase in ("forward", "backward"):
+            assert layer[phase]["busy_ns"] <= layer[phase]["activity_ns"]
+    # Each that starts early takes longer by that: at least by half of its own time.
+    assert profile["health"]["activity_ns"] > whole["health"]["activity_ns"]
+
+
+@pytest.mark.parametrize("fault", ["no_privileges", "second_subscriber", "no_cupti"])
+def test_without_cupti_the_host_is_recorded(runs: Runs, whole: Any, fault: str) -> None:
+    profile = runs["recorded", fault].profile()
+    assert (profile["health"]["activities"], profile["kernels"]) == (0, [])
+    assert profile["health"]["timing"] == "events"
+    calls = [(layer["path"], layer["calls"]) for layer in profile["layers"]]
+    assert calls == [(layer["path"], layer["calls"]) for layer in whole["layers"]]
+    reasons = [note for note in profile["health"]["notes"] if "cannot record" in note]
+    assert len(reasons) == 1, "told once"
+
+
+@pytest.mark.parametrize("fault", OF_THE_DEVICE)
+def test_what_ran_before_the_device_was_lost_is_there(runs: Runs, fault: str) -> None:
+    """And the program's own error comes through."""
+    run = runs["recorded", fault]
+    assert run.result.stdout.splitlines()[-1].startswith(("AcceleratorError ", "RuntimeError "))
+    assert run.profile()["health"]["activities"] > 0
+
+
+def test_a_gpu_that_is_required(tmp_path: Path) -> None:
+    run = train(tmp_path / "required", "required", "no_privileges")
+    assert run.result.returncode == 1
+    assert run.result.stdout == "", "it ends before the first step"
+    assert "layertrace._errors.Error: cannot record what the GPU does" in run.result.stderr
+    assert not run.trace.exists()
+
+
+# ---- Numbers 12 and 13 of what it must survive ----------------------------------------------
+
+ON_THE_CPU = """
+import sys, torch, layertrace
+model = torch.nn.Linear(4, 4)
+with layertrace.profile(model, require_gpu=len(sys.argv) > 1) as session:
+    model(torch.ones(2, 4)).sum().backward()
+    session.step()
+print(session.tree())
+"""
+
+
+def test_no_gpu(tmp_path: Path) -> None:
+    words = (sys.executable, "-c", ON_THE_CPU)
+    told = simulate(tmp_path, *words, options=("--devices", "0"))
+    assert told.returncode == 0, told.stderr
+    assert "Linear" in told.stdout
+    assert "GPU forward" not in told.stdout
+    required = simulate(tmp_path, *words, "required", options=("--devices", "0"))
+    assert required.returncode == 1
+    assert "PyTorch sees no CUDA device" in required.stderr
+
+
+def test_a_library_that_is_no_cupti(tmp_path: Path) -> None:
+    """Named by who looks for one: a library that can be loaded, and has none of the functions."""
+    (library,) = Path("/").glob("lib/x86_64-linux-gnu/libm.so.6")
+    words = (sys.executable, HERE / "faulty.py", "recorded")
+    told = simulate(
+        tmp_path, *words, options=("--faults", "no_cupti"), LAYERTRACE_CUPTI=str(library)
+    )
+    assert told.returncode == 0, told.stderr
+    profile = json.loads(support.layertrace_output("layers", tmp_path / "faulty.pftrace"))
+    (reason,) = (note for note in profile["health"]["notes"] if "cannot record" in note)
+    assert "is not complete" in reason
+    assert "LAYERTRACE_CUPTI" in reason

@@ -1,0 +1,53 @@
+"""A thousand sessions leave nothing behind: in the process, on the device, in CUPTI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from on_simgpu import needs_simgpu, result_of
+
+pytestmark = needs_simgpu
+SESSIONS = 1000
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder: Path = tmp_path_factory.mktemp("sessions")
+    return result_of(folder, "many_sessions.py", str(SESSIONS))
+
+
+def held(told: Any, what: str) -> list[int]:
+    """At every hundredth session, once the process had warmed up, and at the end."""
+    samples = [sample[what] for sample in told["samples"]]
+    assert len(samples) == 10
+    return samples
+
+
+def test_each_session_records_the_same(told: Any) -> None:
+    assert told["activities"] == [told["kernels"][0]]
+    assert told["once_more"] == told["kernels"][0]
+
+
+def test_memory_does_not_grow(told: Any) -> None:
+    first, *_, last = held(told, "resident")
+    assert last - first < 5 << 20
+
+
+@pytest.mark.parametrize("what", ["threads", "files", "device"])
+def test_nothing_else_grows(told: Any, what: str) -> None:
+    """The last is the device's memory."""
+    assert len(set(held(told, what))) == 1
+
+
+def test_torch_profiler_works_as_before(told: Any) -> None:
+    """CUPTI takes one client at a time: nothing of layertrace is subscribed or enabled any more."""
+    before, *after = told["kernels"]
+    assert before > 0
+    assert after == [before, before]
+
+
+def test_modules_are_as_they_were(told: Any) -> None:
+    assert told["after"] == told["before"]
+    assert told["after"]["hooks"] == []
