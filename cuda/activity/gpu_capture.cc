@@ -50,7 +50,7 @@ std::string device_names() {
 }
 
 // The devices that the program uses: none is started for our sake.
-bool is_in_use(int device) {
+bool has_context(int device) {
   using GetState = int (*)(int, unsigned*, int*);
   static const auto kGetState = [] {
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -67,7 +67,7 @@ bool is_in_use(int device) {
 int first_in_use() {
   constexpr int kMost = 64;  // those that there are not are in use by nobody
   for (int i = 0; i < kMost; ++i) {
-    if (is_in_use(i)) return i;
+    if (has_context(i)) return i;
   }
   return -1;
 }
@@ -117,6 +117,8 @@ class GpuCapture final : public DeviceCapture {
   }
 
   void begin_writer() noexcept override { writer_ = std::this_thread::get_id(); }
+
+  bool is_in_use() const noexcept override { return first_in_use() >= 0; }
 
   GpuHealth health() const override {
     GpuHealth health = cupti_ != nullptr ? cupti_->health() : GpuHealth{};
@@ -168,7 +170,7 @@ class GpuCapture final : public DeviceCapture {
     int count = 0;
     if (runtime_ == nullptr || runtime_->get_device_count(&count) != cudaSuccess) return;
     for (int i = 0; i < count; ++i) {
-      if (!is_in_use(i) || runtime_->set_device(i) != cudaSuccess) continue;
+      if (!has_context(i) || runtime_->set_device(i) != cudaSuccess) continue;
       if (runtime_->synchronize() != cudaSuccess) runtime_->get_last_error();
     }
   }
@@ -267,6 +269,7 @@ Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
           "the GPU's time is taken by CUDA events instead: that of layers, without single kernels");
     }
   }
+  parts.ranges = ranges;
   parts.marks = cuda::join(std::move(ranges), timer);
   if (cupti != nullptr || timer != nullptr)
     parts.capture = std::make_shared<cuda::GpuCapture>(runtime, std::move(cupti), std::move(timer));

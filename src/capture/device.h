@@ -52,6 +52,8 @@ class DeviceCapture {
   // little.
   virtual void drain(DeviceConsumer& consumer, bool all) = 0;
 
+  // The program has begun to use a device.
+  virtual bool is_in_use() const noexcept { return true; }
   // All but what the profile itself counts.
   virtual GpuHealth health() const = 0;
   // "NVIDIA H100", or "2 × NVIDIA H100".
@@ -72,6 +74,7 @@ struct DeviceRequest {
 struct DeviceParts {
   std::shared_ptr<DeviceCapture> capture;
   std::shared_ptr<LayerMarks> marks;
+  std::shared_ptr<LayerMarks> ranges;  // those of the marks that need no device
   std::vector<std::string> notes;
 };
 

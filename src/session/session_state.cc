@@ -138,6 +138,13 @@ Result<void> SessionState::use_device(const FindDevice& find_device) {
   recording_->use(std::move(parts->marks));
   device_ = std::move(parts->capture);
   if (device_ == nullptr) return {};
+  if (!device_->is_in_use() && !options_.require_gpu) {
+    // A program that trains on the CPU, though there is a GPU: its operators are its activities.
+    unused_device_ = std::move(device_);
+    unused_device_->close();
+    recording_->use(std::move(parts->ranges));
+    return {};
+  }
   if (device_->takes_scopes()) recording_->use(device_);
   pipeline_->use(*device_);
   return {};
@@ -281,6 +288,12 @@ void SessionState::run_writer() noexcept {
 Health SessionState::closing_health() const {
   Health health;
   health.notes = device_notes_;
+  if (unused_device_ != nullptr && unused_device_->is_in_use()) {
+    health.notes.emplace_back(
+        "the program began to use the GPU after the recording had begun, so what the GPU did is "
+        "not "
+        "recorded: move the model to the GPU before the session starts, or set require_gpu");
+  }
   for (std::string& note : hooks_->notes()) health.notes.push_back(std::move(note));
   // Real nanoseconds have no share in steps of a virtual clock, and differ from run to run.
   if (simulation().virtual_clock != nullptr) return health;

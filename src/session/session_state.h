@@ -74,6 +74,7 @@ class SessionState {
   const pid_t pid_;
   std::unique_ptr<Pipeline> pipeline_;
   std::shared_ptr<DeviceCapture> device_;
+  std::shared_ptr<DeviceCapture> unused_device_;  // nobody had begun to use it
   std::mutex device_mutex_;
   bool device_on_ = false;
   std::uint64_t device_idle_ns_ = 0;  // since when nothing is wanted of it; 0 while something is
