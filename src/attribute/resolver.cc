@@ -161,9 +161,10 @@ void Resolver::resolve_one(Lane lane, LaneState& state, const Record& record) {
 // Every record but an operator's has a number, by which a device knows what came after it.
 void Resolver::remember_place(LaneState& state, const Record& record) {
   if (!has_number(record.kind)) return;
-  const Context context = current(state);
+  const Frame* innermost = innermost_running(state);
+  const Context context = current(state, innermost);
   const Place place{context.layer, context.phase, context.cause,
-                    state.frames.empty() ? 0 : state.frames.back().call};
+                    innermost != nullptr ? innermost->call : 0};
   if (state.places == nullptr) state.places = std::make_unique<Places>();
   Places& places = *state.places;
   ++places.numbered;
@@ -364,10 +365,21 @@ Resolver::Context Resolver::settle(Lane lane, LaneState& state) {
   return current(state);
 }
 
+// A run of backward nodes is open until something else comes, but after its last node nothing runs
+// in it. nullptr outside all frames.
+const Resolver::Frame* Resolver::innermost_running(const LaneState& state) {
+  const std::size_t run = run_begin(state);
+  return run != 0 ? &state.frames[run - 1] : nullptr;
+}
+
 Resolver::Context Resolver::current(const LaneState& state) {
+  return current(state, state.frames.empty() ? nullptr : &state.frames.back());
+}
+
+Resolver::Context Resolver::current(const LaneState& state, const Frame* innermost) {
   Context context{kNoLayer, Phase::kOther, Cause::kThreadNoScope};
   if (state.inferred) return *state.inferred;
-  if (!state.frames.empty()) context = state.frames.back().context;
+  if (innermost != nullptr) context = innermost->context;
   // The region around it may have begun before the thread's first module.
   if (context.cause == Cause::kThreadNoScope && state.entered_module)
     context.cause = Cause::kNoScope;

@@ -157,6 +157,8 @@ class Resolver final : public RecordConsumer {
 
   void remember_place(LaneState& state, const Record& record);
   static Context current(const LaneState& state);
+  static Context current(const LaneState& state, const Frame* innermost);
+  static const Frame* innermost_running(const LaneState& state);
   Context settle(Lane lane, LaneState& state);
   void abandon(Lane lane, LaneState& state, std::uint64_t at_ns);
   void settle_ops(Lane lane, LaneState& state);

@@ -2,6 +2,7 @@
 // Each place has a turn, which says whether it is to be filled or emptied next.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -13,8 +14,10 @@ namespace layertrace {
 template <typename T>
 class BoundedQueue {
  public:
+  // Two places at least: with one, filled and to be filled again would have the same turn.
   explicit BoundedQueue(std::size_t capacity)
-      : mask_(std::bit_ceil(capacity) - 1), places_(std::make_unique<Place[]>(mask_ + 1)) {
+      : mask_(std::bit_ceil(std::max<std::size_t>(capacity, 2)) - 1),
+        places_(std::make_unique<Place[]>(mask_ + 1)) {
     for (std::size_t i = 0; i <= mask_; ++i) places_[i].turn.store(i, std::memory_order_relaxed);
   }
 

@@ -42,10 +42,13 @@ class LiveCalls {
   // ---- The thread itself ----
 
   // A call begins; the next node made has this number. `parent` is what open() gave for the call
-  // around it, 0 for none.
-  std::uint64_t open(std::uint64_t sequence, LayerId layer, std::uint64_t parent) noexcept;
+  // around it, 0 for none. `in_node`: a node runs between the two, so that only their order is
+  // known.
+  std::uint64_t open(std::uint64_t sequence, LayerId layer, std::uint64_t parent,
+                     bool in_node = false) noexcept;
   void close(std::uint64_t call, std::uint64_t sequence) noexcept;
-  // A node that has made nodes itself, outside any call (double backward): they are its owner's.
+  // A node that has made nodes itself, outside any call inside it (double backward): they are its
+  // owner's, kNoLayer where it has none.
   void add_node(std::uint64_t begin, std::uint64_t end, LayerId owner) noexcept;
 
   // ---- Any thread ----
@@ -60,6 +63,13 @@ class LiveCalls {
     std::atomic<std::uint64_t> end{kOpen};
     std::atomic<std::uint64_t> parent{0};
     std::atomic<LayerId> layer{kNoLayer};
+    std::atomic<bool> in_node{false};
+  };
+  // Of a node, as a reader found it.
+  struct Made {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    LayerId owner = kNoLayer;
   };
   struct NodeInterval {
     std::atomic<std::uint64_t> begin{0};
@@ -72,10 +82,11 @@ class LiveCalls {
   const Call& at(std::uint64_t call) const noexcept { return calls_[call % kCalls]; }
   std::uint64_t innermost(std::uint64_t sequence, std::uint64_t oldest,
                           std::uint64_t newest) const noexcept;
-  bool find_among_nodes(std::uint64_t sequence, LayerChain& chain) const noexcept;
+  bool find_among_nodes(std::uint64_t sequence, Made& made) const noexcept;
 
   std::unique_ptr<Call[]> calls_ = std::make_unique<Call[]>(kCalls);
-  std::atomic<std::uint64_t> newest_{0};
+  std::atomic<std::uint64_t> newest_{0};  // begun to be written
+  std::atomic<std::uint64_t> ready_{0};   // written: what a reader may look at
   std::array<NodeInterval, kNodes> nodes_;
   std::atomic<std::uint64_t> node_count_{0};
 };

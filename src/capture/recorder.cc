@@ -109,8 +109,10 @@ void ThreadState::begin_mark(Frame& frame, std::uint32_t id, std::uint64_t value
   switch (frame.end) {
     case RecordKind::kScopeEnd:
       live_->run.close(base);
-      if (LiveCalls* calls = own_calls())
-        frame.live = calls->open(sequence, frame.layer, enclosing_call());
+      if (LiveCalls* calls = own_calls()) {
+        const auto [around, in_node] = enclosing_call();
+        frame.live = calls->open(sequence, frame.layer, around, in_node);
+      }
       marks_->begin_layer(frame.layer, inside_node() ? Phase::kRecompute : Phase::kForward,
                           frame_id(recording_->session(), buffer_->key(), numbered_ + 1));
       break;
@@ -149,8 +151,9 @@ void ThreadState::end_mark(const Frame& frame, std::uint64_t sequence) noexcept 
   if (frame.end == RecordKind::kNodeEnd) {
     const bool made_nodes = sequence > frame.live;
     const LayerId owner = live_->run.depth() > run_base() ? live_->run.top() : kNoLayer;
-    if (LiveCalls* calls = made_nodes && owner != kNoLayer ? own_calls() : nullptr)
-      calls->add_node(frame.live, sequence, owner);
+    // Without an owner it matters only where it ran inside a call, whose they are not.
+    LiveCalls* calls = owner != kNoLayer && made_nodes ? own_calls() : live_->own;
+    if (made_nodes && calls != nullptr) calls->add_node(frame.live, sequence, owner);
     return;  // its layer's marks end with the run
   }
   if (frame.live != 0) live_->own->close(frame.live, sequence);
@@ -168,12 +171,15 @@ bool ThreadState::inside_node() const noexcept {
   return false;
 }
 
-// The call around what begins now, up to the node in which that runs.
-std::uint64_t ThreadState::enclosing_call() const noexcept {
-  for (std::uint32_t i = depth_; i != 0 && frames_[i - 1].end != RecordKind::kNodeEnd; --i) {
-    if (frames_[i - 1].end == RecordKind::kScopeEnd) return frames_[i - 1].live;
+// The call around what begins now, and whether a node runs between the two.
+std::pair<std::uint64_t, bool> ThreadState::enclosing_call() const noexcept {
+  bool in_node = false;
+  for (std::uint32_t i = depth_; i != 0; --i) {
+    const Frame& frame = frames_[i - 1];
+    if (frame.end == RecordKind::kScopeEnd) return {frame.live, in_node};
+    if (frame.end == RecordKind::kNodeEnd) in_node = true;
   }
-  return 0;
+  return {0, in_node};
 }
 
 LiveCalls* ThreadState::own_calls() noexcept {

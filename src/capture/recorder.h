@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "capture/backward_run.h"
@@ -155,7 +156,7 @@ class ThreadState {
     return depth_ != 0 ? frames_[depth_ - 1].run_depth : 0;
   }
   bool inside_node() const noexcept;
-  std::uint64_t enclosing_call() const noexcept;
+  std::pair<std::uint64_t, bool> enclosing_call() const noexcept;
   LiveCalls* own_calls() noexcept;
   const LiveCalls* calls_of(std::uint64_t thread_key) noexcept;
   bool grow() noexcept;

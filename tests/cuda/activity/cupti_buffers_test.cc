@@ -1,0 +1,110 @@
+#include "activity/cupti_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace layertrace::cuda {
+namespace {
+
+using std::chrono::milliseconds;
+
+class CuptiBuffersTest : public ::testing::Test {
+ protected:
+  CuptiBuffers buffers_;
+
+  void SetUp() override { buffers_.want(true); }
+  // Under AddressSanitizer, what was not freed is found.
+  void TearDown() override { buffers_.want(false); }
+};
+
+TEST_F(CuptiBuffersTest, GivesMemoryThatIsAllUsable) {
+  std::uint8_t* buffer = buffers_.take();
+  ASSERT_NE(buffer, nullptr);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer) % 8, 0u);
+  std::memset(buffer, 1, CuptiBuffers::kBytes);
+  buffers_.give_back(buffer, 0);
+}
+
+TEST_F(CuptiBuffersTest, HandsOverWhatWasFilledInItsOrder) {
+  std::uint8_t* first = buffers_.take();
+  std::uint8_t* second = buffers_.take();
+  std::uint8_t* empty = buffers_.take();
+  buffers_.give_back(second, 20);
+  buffers_.give_back(empty, 0);
+  buffers_.give_back(first, 10);
+  const auto filled = buffers_.take_filled();
+  ASSERT_EQ(filled.size(), 2u);
+  EXPECT_EQ(filled[0].data, second);
+  EXPECT_EQ(filled[0].bytes, 20u);
+  EXPECT_EQ(filled[1].data, first);
+  EXPECT_EQ(filled[1].bytes, 10u);
+  EXPECT_TRUE(buffers_.take_filled().empty());
+  EXPECT_EQ(buffers_.take(), empty);  // used again before new memory is taken
+  buffers_.give_back(empty, 0);
+  buffers_.reuse(filled);
+}
+
+TEST_F(CuptiBuffersTest, MakesSoManyAndCountsWhatItRefuses) {
+  std::vector<std::uint8_t*> taken;
+  for (std::size_t i = 0; i < CuptiBuffers::kMost; ++i) {
+    taken.push_back(buffers_.take());
+    ASSERT_NE(taken.back(), nullptr);
+  }
+  EXPECT_EQ(buffers_.refused(), 0u);
+  EXPECT_EQ(buffers_.take(), nullptr);
+  EXPECT_EQ(buffers_.take(), nullptr);
+  EXPECT_EQ(buffers_.refused(), 2u);
+  buffers_.give_back(taken.back(), 8);
+  EXPECT_EQ(buffers_.take(), nullptr);  // not before it was read
+  buffers_.reuse(buffers_.take_filled());
+  EXPECT_EQ(buffers_.take(), taken.back());
+  for (std::uint8_t* buffer : taken) buffers_.give_back(buffer, 0);
+}
+
+// CUPTI may hand over a buffer without memory, when it found none.
+TEST_F(CuptiBuffersTest, CountsABufferWithoutMemoryAsLost) {
+  buffers_.give_back(nullptr, 100);
+  buffers_.give_back(nullptr, 0);
+  EXPECT_EQ(buffers_.lost(), 2u);
+  EXPECT_TRUE(buffers_.take_filled().empty());
+}
+
+TEST_F(CuptiBuffersTest, FreesWhatNobodyWants) {
+  std::uint8_t* filled = buffers_.take();
+  std::uint8_t* empty = buffers_.take();
+  std::uint8_t* late = buffers_.take();
+  buffers_.give_back(filled, 10);
+  buffers_.give_back(empty, 0);
+  buffers_.want(false);
+  EXPECT_TRUE(buffers_.take_filled().empty());
+  buffers_.give_back(late, 10);  // CUPTI had it when the session ended
+  EXPECT_TRUE(buffers_.take_filled().empty());
+  EXPECT_EQ(buffers_.wait_for_all(milliseconds(0)), 0u);
+  // All are free to be made again.
+  buffers_.want(true);
+  std::vector<std::uint8_t*> taken;
+  for (std::size_t i = 0; i < CuptiBuffers::kMost; ++i) taken.push_back(buffers_.take());
+  EXPECT_NE(taken.back(), nullptr);
+  for (std::uint8_t* buffer : taken) buffers_.give_back(buffer, 0);
+}
+
+TEST_F(CuptiBuffersTest, WaitsForWhatCuptiHolds) {
+  std::uint8_t* first = buffers_.take();
+  std::uint8_t* second = buffers_.take();
+  EXPECT_EQ(buffers_.wait_for_all(milliseconds(1)), 2u);
+  buffers_.give_back(first, 0);
+  EXPECT_EQ(buffers_.wait_for_all(milliseconds(1)), 1u);
+  std::thread cupti([&] { buffers_.give_back(second, 10); });
+  EXPECT_EQ(buffers_.wait_for_all(std::chrono::minutes(1)), 0u);
+  cupti.join();
+  const auto filled = buffers_.take_filled();
+  EXPECT_EQ(filled.size(), 1u);
+  buffers_.reuse(filled);
+}
+
+}  // namespace
+}  // namespace layertrace::cuda
