@@ -227,6 +227,19 @@ def steps(program: Path, model: str, title: str, rounds: int) -> Section:
     return Section(title, figures)
 
 
+def devices(bench: Runs) -> Section:
+    def rate(name: str) -> list[float]:
+        return bench(name, "items_per_second", 1e-6)
+
+    at_least = Bar(3, at_least=True)
+    unit = "M kernels/s"
+    figures = [
+        Figure("read CUPTI's records and attribute", rate("parse_and_attribute"), unit, at_least),
+        Figure("  and add to the profile", rate("parse_attribute_and_fold"), unit),
+    ]
+    return Section("From CUPTI's buffers to attributed kernels, on one core", figures)
+
+
 def simulated(bin_dir: Path, quick: bool) -> Section:
     bench = Runs(bin_dir / "simgpu_bench", 3 if quick else 11)
     step = Path(__file__).with_name("simgpu_step.py")
@@ -248,6 +261,8 @@ def measure(bin_dir: Path, quick: bool) -> list[Section]:
     core = Runs(bin_dir / "core_bench", 3 if quick else 11)
     torch = Runs(bin_dir / "torch_bench", 3 if quick else 11) if has_torch else None
     sections = [recording(core, torch), results(core, torch)]
+    if (bin_dir / "device_bench").exists():
+        sections.append(devices(Runs(bin_dir / "device_bench", 3 if quick else 11)))
     if has_torch:
         step_bench = bin_dir / "step_bench"
         rounds = 3 if quick else 30
