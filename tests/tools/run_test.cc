@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -46,9 +47,12 @@ class RunEnvironment : public testing::Test {
     std::filesystem::create_directories(root_ / "inject");
     std::filesystem::create_directories(root_ / "lib");
   }
+  void TearDown() override { std::filesystem::remove_all(root_); }
   void put(const std::filesystem::path& file) const { std::ofstream(root_ / file) << ""; }
 
-  const std::filesystem::path root_ = std::filesystem::absolute("run_environment");
+  // Each test is a process of its own, and several run at once.
+  const std::filesystem::path root_ =
+      std::filesystem::absolute("run_environment_" + std::to_string(getpid()));
 };
 
 TEST_F(RunEnvironment, PutsLayertraceBeforeWhatIsThere) {
