@@ -130,9 +130,12 @@ ReadLayer read_layer(const TrackEventReader& event) {
 namespace {
 
 constexpr std::pair<std::string_view, std::uint64_t GpuHealth::*> kGpuCounts[] = {
-    {"gpu_records", &GpuHealth::records},           {"gpu_dropped", &GpuHealth::dropped},
-    {"gpu_buffers_lost", &GpuHealth::buffers_lost}, {"gpu_no_buffer", &GpuHealth::no_buffer},
-    {"gpu_unknown", &GpuHealth::unknown},           {"gpu_untimed", &GpuHealth::untimed},
+    {"gpu_records", &GpuHealth::records},
+    {"gpu_dropped", &GpuHealth::dropped},
+    {"gpu_buffers_lost", &GpuHealth::buffers_lost},
+    {"gpu_no_buffer", &GpuHealth::no_buffer},
+    {"gpu_unknown", &GpuHealth::unknown},
+    {"gpu_untimed", &GpuHealth::untimed},
     {"gpu_reversed", &GpuHealth::reversed},
     {"gpu_cupti_version", &GpuHealth::cupti_version},
     {"gpu_events_missed", &GpuHealth::events_missed},
