@@ -146,13 +146,13 @@ Check found_cupti(const Findings& found) {
     return note(found.cupti.path + "; not tried: there is no GPU");
   const std::string detail = cupti_name(found.cupti);
   const int cupti = major_of(cuda::cuda_of_cupti(found.cupti.version));
-  const int runtime = found.runtime ? found.runtime->version / 1000 : 0;
+  const int runtime_version = found.runtime ? found.runtime->version : 0;
+  const int runtime = runtime_version / 1000;
   if (cupti != 0 && runtime != 0 && cupti != runtime) {
-    return note(
-        fmt::format("{}; the runtime is of CUDA {}", detail, cuda_version(found.runtime->version)),
-        fmt::format("Its records are read by its own layouts; what is newer in them is "
-                    "missing. Install CUDA {}'s, beside torch or in the toolkit",
-                    runtime));
+    return note(fmt::format("{}; the runtime is of CUDA {}", detail, cuda_version(runtime_version)),
+                fmt::format("Its records are read by its own layouts; what is newer in them is "
+                            "missing. Install CUDA {}'s, beside torch or in the toolkit",
+                            runtime));
   }
   return ok(detail);
 }

@@ -166,7 +166,7 @@ void EventTimer::end() noexcept {
 
 bool EventTimer::is_current(std::uint32_t device) const noexcept {
   int current = -1;
-  if (runtime_.get_device(&current) == cudaSuccess) return current == static_cast<int>(device);
+  if (runtime_.get_device(&current) == cudaSuccess) return std::cmp_equal(current, device);
   runtime_.get_last_error();
   return false;
 }

@@ -33,7 +33,7 @@ nvtxStringHandle_t registered(nvtxDomainHandle_t domain, const std::string& text
 }  // namespace
 
 std::shared_ptr<NvtxRanges> NvtxRanges::make(const Definitions& definitions) {
-  static const nvtxDomainHandle_t kDomain = make_domain();
+  static nvtxDomainRegistration* const kDomain = make_domain();
   if (kDomain == nullptr) return nullptr;
   return std::make_shared<NvtxRanges>(kDomain, definitions);
 }

@@ -27,7 +27,7 @@ class NvtxRanges final : public LayerMarks {
  private:
   void push(nvtxStringHandle_t message, Phase phase) noexcept;
 
-  const nvtxDomainHandle_t domain_;
+  nvtxDomainRegistration* const domain_;
   const Definitions& definitions_;
   HandleTable<nvtxStringHandle_t> layers_;
   HandleTable<nvtxStringHandle_t> names_;

@@ -18,7 +18,7 @@ constexpr std::size_t kMostDevices = 64;
 // Once a device is in use it stays so; until then asking for its stream would begin to use it.
 bool is_in_use(c10::DeviceIndex device) {
   static std::array<std::atomic<bool>, kMostDevices> in_use{};
-  const auto index = static_cast<std::size_t>(device);
+  const auto index = std::size_t{static_cast<unsigned char>(device)};
   if (device < 0 || index >= kMostDevices) return false;
   if (in_use[index].load(std::memory_order_relaxed)) return true;
   if (!at::detail::getCUDAHooks().hasPrimaryContext(device)) return false;
@@ -67,7 +67,7 @@ std::vector<DeviceSample> sample_cuda_memory() {
       if (!is_in_use(i)) continue;
       constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
       const auto stats = allocator->getDeviceStats(i);
-      const auto device = static_cast<std::uint32_t>(i);
+      const auto device = std::uint32_t{static_cast<unsigned char>(i)};
       const std::uint64_t now = clock_ticks();
       const auto add = [&](std::int64_t bytes, DeviceCounter counter) {
         samples.push_back({now, static_cast<std::uint64_t>(bytes), device, counter});

@@ -116,7 +116,7 @@ template struct QueueAccess<&ReadyQueue::mutex_, &ReadyQueue::heap_>;  // may na
 bool is_idle(const Engine& engine, ReadyQueue& cpu_queue, c10::Device device) {
   if (!device.is_cuda()) return is_empty(cpu_queue);
   const auto& queues = engine.*EngineQueues::of_devices();
-  const auto index = static_cast<std::size_t>(device.index());
+  const auto index = std::size_t{static_cast<unsigned char>(device.index())};  // −1 is beyond all
   return index >= queues.size() || is_empty(*queues[index]);
 }
 

@@ -161,8 +161,9 @@ class HookProgram {
     push(Kind::kScope, inside, state_.enter_scope(layer, nullptr, sequence_));
     const auto& top = marks_->open.back();
     const bool fits = top.layer == layer && !top.is_region && top.phase != Phase::kBackward;
-    if (!fits) wrong_marks.push_back("scope");
-    if (state_.top().recorded && top.frame != state_.top().pushed) wrong_marks.push_back("frame");
+    if (!fits) wrong_marks.emplace_back("scope");
+    if (state_.top().recorded && top.frame != state_.top().pushed)
+      wrong_marks.emplace_back("frame");
   }
 
   // With a phase or without: a layer's data stay the layer's, a backward or optimizer is nobody's.
@@ -179,7 +180,7 @@ class HookProgram {
     }
     push(Kind::kRegion, inside,
          state_.enter_region(NameId{flags == kNoPhase ? 1U : 2U}, flags, sequence_));
-    if (!marks_->open.back().is_region) wrong_marks.push_back("region");
+    if (!marks_->open.back().is_region) wrong_marks.emplace_back("region");
   }
 
   void enter_node() {
@@ -207,7 +208,7 @@ class HookProgram {
     const bool fits = owner == kNoLayer ? open == around
                                         : open > around && marks_->open.back().layer == owner &&
                                               marks_->open.back().phase == Phase::kBackward;
-    if (!fits) wrong_marks.push_back("node");
+    if (!fits) wrong_marks.emplace_back("node");
     stack_.back().context.layer = owner;
   }
 

@@ -132,7 +132,7 @@ TEST_F(LiveCallsTest, ForgetsTheOldestCalls) {
 // One call around more than are kept, as of a net that is unrolled in time.
 class LongCallTest : public LiveCallsTest {
  protected:
-  LongCallTest() {
+  void SetUp() override {
     root_ = calls_->open(0, kRoot, 0);
     for (std::uint64_t i = 1; i <= LiveCalls::kCalls; ++i) {
       const auto call = calls_->open(3 * i, kConv, root_);

@@ -88,6 +88,7 @@ void take_over(NvtxFunctionTable table, NvtxCallbackIdCore2 id, Function functio
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): NVTX looks for it by this name
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
     NvtxGetExportTableFunc_t get_export_table) {
   const auto* callbacks =
