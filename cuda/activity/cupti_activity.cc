@@ -44,8 +44,8 @@ std::uint64_t CUPTIAPI realtime_ns() {
 
 // The innermost id that the calling thread has pushed: CUPTI does not tell it, and a node of a
 // graph must know it when it is captured.
-thread_local std::uint64_t innermost_frame = 0;
-thread_local bool is_instantiating = false;
+constinit thread_local std::uint64_t innermost_frame __attribute__((tls_model("initial-exec"))) = 0;
+constinit thread_local bool is_instantiating = false;
 
 // Not by cuptiGetResultString: without a driver that of 13.2 calls itself until the stack is full.
 const char* reason(CUptiResult result) {

@@ -1,5 +1,6 @@
 #include "activity/cupti_buffers.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -13,21 +14,33 @@ CuptiBuffers& CuptiBuffers::instance() {
 std::uint8_t* CuptiBuffers::take() noexcept {
   constexpr std::size_t kAlignment = 8;
   const std::lock_guard lock(mutex_);
+  std::uint8_t* buffer = nullptr;
   if (!free_.empty()) {
-    std::uint8_t* buffer = free_.back();
+    buffer = free_.back();
     free_.pop_back();
-    ++out_;
-    return buffer;
+  } else if (made_ < kMost) {
+    buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kBytes));
+    if (buffer != nullptr) ++made_;
   }
-  if (made_ < kMost) {
-    if (void* memory = std::aligned_alloc(kAlignment, kBytes)) {
-      ++made_;
-      ++out_;
-      return static_cast<std::uint8_t*>(memory);
-    }
+  if (buffer == nullptr) {
+    ++refused_;
+    return nullptr;
   }
-  ++refused_;
-  return nullptr;
+  try {
+    out_.push_back(buffer);
+  } catch (...) {  // no memory for the entry
+    ++refused_;
+    forget(buffer);
+    return nullptr;
+  }
+  return buffer;
+}
+
+bool CuptiBuffers::take_back(const std::uint8_t* data) noexcept {
+  const auto found = std::ranges::find(out_, data);
+  if (found == out_.end()) return false;
+  out_.erase(found);
+  return true;
 }
 
 void CuptiBuffers::give_back(std::uint8_t* data, std::size_t bytes) noexcept {
@@ -36,18 +49,18 @@ void CuptiBuffers::give_back(std::uint8_t* data, std::size_t bytes) noexcept {
     ++lost_;
     return;
   }
-  if (out_ != 0) --out_;
+  const bool ours = take_back(data);
   try {
-    if (!wanted_) {
-      forget(data);
-    } else if (bytes != 0) {
-      filled_.push_back({data, bytes});
-    } else {
+    if (wanted_ && bytes != 0) {
+      filled_.push_back({data, bytes, ours});
+    } else if (wanted_ && ours) {
       free_.push_back(data);
+    } else if (ours) {
+      forget(data);
     }
   } catch (...) {  // no memory for the entry
     ++lost_;
-    forget(data);
+    if (ours) forget(data);
   }
   arrived_.notify_all();
 }
@@ -64,14 +77,18 @@ std::vector<CuptiBuffers::Filled> CuptiBuffers::take_filled() {
 
 void CuptiBuffers::reuse(const std::vector<Filled>& buffers) {
   const std::lock_guard lock(mutex_);
-  for (const Filled& buffer : buffers) free_.push_back(buffer.data);
+  for (const Filled& buffer : buffers) {
+    if (buffer.ours) free_.push_back(buffer.data);
+  }
 }
 
 void CuptiBuffers::want(bool wanted) noexcept {
   const std::lock_guard lock(mutex_);
   wanted_ = wanted;
   if (wanted) return;
-  for (const Filled& buffer : filled_) forget(buffer.data);
+  for (const Filled& buffer : filled_) {
+    if (buffer.ours) forget(buffer.data);
+  }
   for (std::uint8_t* buffer : free_) forget(buffer);
   filled_.clear();
   free_.clear();
@@ -79,8 +96,8 @@ void CuptiBuffers::want(bool wanted) noexcept {
 
 std::size_t CuptiBuffers::wait_for_all(std::chrono::milliseconds longest) {
   std::unique_lock lock(mutex_);
-  arrived_.wait_for(lock, longest, [this] { return out_ == 0; });
-  return out_;
+  arrived_.wait_for(lock, longest, [this] { return out_.empty(); });
+  return out_.size();
 }
 
 }  // namespace layertrace::cuda

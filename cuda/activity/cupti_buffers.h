@@ -1,5 +1,9 @@
 // CUPTI's buffers: a few that go round. It takes them from us on threads of the program or of its
 // own, and gives them back filled.
+//
+// Its callbacks are the process's: a client that was there before us may have left it a buffer, and
+// that comes to us, too. It is read, and neither used again nor freed: its owner still counts on
+// it.
 #pragma once
 
 #include <atomic>
@@ -20,6 +24,7 @@ class CuptiBuffers {
   struct Filled {
     std::uint8_t* data;
     std::size_t bytes;
+    bool ours = true;
   };
 
   // One for the process, as CUPTI has one client.
@@ -46,13 +51,15 @@ class CuptiBuffers {
 
  private:
   void forget(std::uint8_t* data) noexcept;
+  // Was it with CUPTI? Then it no longer is.
+  bool take_back(const std::uint8_t* data) noexcept;
 
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<std::uint8_t*> free_;
   std::vector<Filled> filled_;
   std::size_t made_ = 0;
-  std::size_t out_ = 0;
+  std::vector<std::uint8_t*> out_;  // with CUPTI
   bool wanted_ = false;
   std::atomic<std::uint64_t> lost_{0};
   std::atomic<std::uint64_t> refused_{0};

@@ -92,6 +92,29 @@ TEST_F(CuptiBuffersTest, FreesWhatNobodyWants) {
   for (std::uint8_t* buffer : taken) buffers_.give_back(buffer, 0);
 }
 
+// A client that was there before has left CUPTI a buffer of its own.
+TEST_F(CuptiBuffersTest, ReadsWhatIsNotOursAndLeavesItToItsOwner) {
+  std::uint8_t* const ours = buffers_.take();
+  std::vector<std::uint8_t> theirs(16, 7);  // freed twice, if we did
+  buffers_.give_back(theirs.data(), 16);
+  EXPECT_EQ(buffers_.wait_for_all(milliseconds(0)), 1u);
+  const auto filled = buffers_.take_filled();
+  ASSERT_EQ(filled.size(), 1u);
+  EXPECT_EQ(filled[0].data, theirs.data());
+  EXPECT_EQ(filled[0].bytes, 16u);
+  buffers_.reuse(filled);
+  std::uint8_t* const second = buffers_.take();
+  EXPECT_NE(second, theirs.data());
+  buffers_.give_back(theirs.data(), 0);  // neither without records
+  std::uint8_t* const third = buffers_.take();
+  EXPECT_NE(third, theirs.data());
+  buffers_.give_back(theirs.data(), 16);
+  buffers_.want(false);                   // nor unread
+  buffers_.give_back(theirs.data(), 16);  // nor when nobody listens
+  EXPECT_EQ(theirs, std::vector<std::uint8_t>(16, 7));
+  for (std::uint8_t* buffer : {ours, second, third}) buffers_.give_back(buffer, 0);
+}
+
 TEST_F(CuptiBuffersTest, WaitsForWhatCuptiHolds) {
   std::uint8_t* first = buffers_.take();
   std::uint8_t* second = buffers_.take();
