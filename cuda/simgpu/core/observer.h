@@ -25,7 +25,6 @@ struct ApiCall {
   std::uint32_t correlation = 0;
   int device = 0;
   int result = 0;                   // known when it is left
-  std::uint64_t entered_ns = 0;     // on the clock of the machine
   std::uint64_t entered_at = 0;     // on the observer's clock
   std::uint64_t observer_data = 0;  // what the observer likes to keep from entry to exit
 };
@@ -114,6 +113,9 @@ struct ResourceChange {
 class Observer {
  public:
   virtual ~Observer() = default;
+  // Whether it wants to know of calls of that function: programs make very many of which nobody
+  // does.
+  virtual bool watches(Api api, std::uint32_t id) const noexcept = 0;
   virtual void on_enter(ApiCall& call) = 0;
   virtual void on_leave(ApiCall& call) = 0;
   virtual void on_activity(const Activity& activity) = 0;

@@ -44,6 +44,7 @@ void Delivery::start_thread() {
 void Delivery::forget_thread() noexcept {
   std::construct_at(&mutex_);
   std::construct_at(&delivery_mutex_);
+  std::construct_at(&new_lock_);
   std::construct_at(&wake_);
   std::construct_at(&flushed_);
   has_thread_ = false;
@@ -63,13 +64,17 @@ void Delivery::add(const Record& record) {
     const std::lock_guard lock(mutex_);
     if (fresh.memory != nullptr) spares_.push_back(fresh);
   }
-  bool many = false;
+  std::size_t count = 0;
   {
-    const std::lock_guard lock(mutex_);
-    pending_[record.order].push_back(record);
-    many = ++pending_count_ >= looked_at_ + kManyRecords;
+    const std::lock_guard lock(new_lock_);
+    new_.push(record);
+    count = new_.count();
+    new_count_.store(count, std::memory_order_relaxed);
   }
-  if (many) wake_.notify_one();
+  if (count != kManyRecords) return;
+  // The thread of ours has either not looked yet, or sleeps: between the two it holds this.
+  { const std::lock_guard lock(mutex_); }
+  wake_.notify_one();
 }
 
 void Delivery::set_period(std::uint32_t milliseconds) {
@@ -97,7 +102,7 @@ void Delivery::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto asked = [this] {
-      return flushes_asked_ != flushes_done_ || pending_count_ >= looked_at_ + kManyRecords;
+      return flushes_asked_ != flushes_done_ || new_count_.load() >= kManyRecords;
     };
     if (period_ms_ != 0) {
       wake_.wait_for(lock, std::chrono::milliseconds(period_ms_), asked);
@@ -126,43 +131,66 @@ void Delivery::run() {
   }
 }
 
-// Those that have ended, in their order within a stream. Streams come the highest first, and what
-// the host did last: no client may count on an order across them.
-std::vector<Record> Delivery::take_ready(bool forced) {
-  const std::uint64_t now_ns = Machine::instance().clock().now();
-  std::vector<Record> ready;
-  const std::lock_guard lock(mutex_);
-  for (auto& [order, records] : std::views::reverse(pending_)) {
-    while (!records.empty() && (forced || records.front().ready_ns <= now_ns)) {
-      if (records.front().ready_ns > now_ns) forget_end(records.front());
-      ready.push_back(records.front());
-      records.pop_front();
-    }
+void Delivery::sort_new() {
+  {
+    const std::lock_guard lock(new_lock_);
+    std::swap(new_, sorting_);
+    new_count_.store(0, std::memory_order_relaxed);
   }
-  pending_count_ -= ready.size();
-  looked_at_ = pending_count_;
-  return ready;
+  for (; !sorting_.empty(); sorting_.pop()) {
+    const RecordQueue::Entry record = sorting_.front();
+    pending_[record.head.order].push(record.head, record.bytes);
+  }
 }
 
+void Delivery::put_ready(RecordQueue& records, std::uint64_t now_ns, bool forced) {
+  for (; !records.empty(); records.pop()) {
+    const RecordQueue::Entry record = records.front();
+    if (record.head.ready_ns > now_ns) {
+      if (!forced) return;
+      forget_end(record.bytes);
+    }
+    put(record);
+  }
+}
+
+// Those that have ended, in their order within a stream. Streams come the highest first, and what
+// the host did last: no client may count on an order across them.
 void Delivery::deliver(bool everything, bool forced) {
   const std::lock_guard delivering(delivery_mutex_);
-  for (const Record& record : take_ready(forced)) put(record);
-  if (everything && current_.memory != nullptr) {
+  const std::uint64_t now_ns = Machine::instance().clock().now();
+  sort_new();
+  for (auto& [order, records] : std::views::reverse(pending_)) put_ready(records, now_ns, forced);
+  if (!everything) return;
+  if (current_.memory != nullptr) {
     if (config().fault(FaultKind::kLateBuffer) && has_thread_) {
       late_ = take_current();
     } else {
       complete(take_current());
     }
   }
+  give_back_spares();
 }
 
-void Delivery::put(const Record& record) {
+// A flush leaves no buffer behind: the next one to ask for records may be another client, to whom
+// those of this one mean nothing.
+void Delivery::give_back_spares() {
+  std::vector<Buffer> unused;
+  {
+    const std::lock_guard lock(mutex_);
+    unused.swap(spares_);
+    asked_ = false;
+  }
+  for (const Buffer& buffer : unused) complete(buffer);
+}
+
+void Delivery::put(const RecordQueue::Entry& record) {
+  const std::size_t size = record.head.size;
   if (config().fault_at(FaultKind::kDropRecords, ++records_)) {
     dropped_.fetch_add(1);
     return;
   }
-  if (current_.memory != nullptr && current_.size - current_.used < record.size)
-    complete(take_current());
+  if (current_.memory != nullptr && current_.size - current_.used < size) complete(take_current());
   if (current_.memory == nullptr) {
     {
       const std::lock_guard lock(mutex_);
@@ -174,12 +202,12 @@ void Delivery::put(const Record& record) {
     if (current_.memory == nullptr) current_ = request();
     asked_ = current_.memory != nullptr;  // one that declined is asked again
   }
-  if (current_.size < record.size) {
+  if (current_.size < size) {
     dropped_.fetch_add(1);
     return;
   }
-  std::memcpy(current_.memory + current_.used, record.bytes, record.size);
-  current_.used += record.size;
+  std::memcpy(current_.memory + current_.used, record.bytes, size);
+  current_.used += size;
   ++current_.records;
   if (current_.records == current_.most_records) complete(take_current());
 }

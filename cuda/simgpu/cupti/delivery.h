@@ -8,12 +8,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
 
-#include "cupti/records.h"
+#include "core/short_lock.h"
+#include "cupti/record_queue.h"
 
 namespace simgpu::cupti {
 
@@ -58,11 +58,13 @@ class Delivery {
   [[noreturn]] void run();
   // On the thread of ours, or where there is none on the one that flushes.
   void deliver(bool everything, bool forced);
-  void put(const Record& record);
+  void sort_new();
+  void put_ready(RecordQueue& records, std::uint64_t now_ns, bool forced);
+  void put(const RecordQueue::Entry& record);
   Buffer take_current();
   void complete(Buffer buffer);
+  void give_back_spares();
   Buffer request();
-  std::vector<Record> take_ready(bool forced);
 
   std::atomic<CUpti_BuffersCallbackRequestFunc> request_{nullptr};
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
@@ -73,9 +75,9 @@ class Delivery {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable flushed_;
-  std::map<std::uint64_t, std::deque<Record>> pending_;  // by their order
-  std::size_t pending_count_ = 0;
-  std::size_t looked_at_ = 0;  // how many there were when they were last looked through
+  ShortLock new_lock_;
+  RecordQueue new_;  // since they were last looked through
+  std::atomic<std::size_t> new_count_{0};
   // Asked for on the client's threads, of which two may do so at once: none may be forgotten.
   std::vector<Buffer> spares_;
   std::uint32_t period_ms_ = 0;
@@ -84,7 +86,9 @@ class Delivery {
   std::uint64_t flushes_asked_ = 0;
   std::uint64_t flushes_done_ = 0;
 
-  std::mutex delivery_mutex_;  // one deliverer at a time
+  std::mutex delivery_mutex_;                     // one deliverer at a time
+  RecordQueue sorting_;                           // those that were new
+  std::map<std::uint64_t, RecordQueue> pending_;  // by their order
   Buffer current_;
   Buffer late_;  // a fault: held back until after the flush
   std::uint64_t records_ = 0;

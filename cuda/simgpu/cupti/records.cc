@@ -3,6 +3,8 @@
 #include <cupti_activity_deprecated.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "core/machine.h"
 
 namespace simgpu::cupti {
@@ -14,6 +16,16 @@ std::uint64_t order_of(int device, std::uint32_t stream) {
   return std::uint64_t{context_id(device)} << 32 | stream;
 }
 constexpr std::uint64_t kHostOrder = 0;
+
+// Kept: asking the system for it takes as long as all the rest of a record.
+std::atomic<std::uint32_t> known_process{0};
+std::uint32_t process_id() {
+  const std::uint32_t known = known_process.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  const auto process = static_cast<std::uint32_t>(getpid());
+  known_process.store(process, std::memory_order_relaxed);
+  return process;
+}
 
 std::uint8_t memory_kind(bool on_device, bool pageable) {
   if (on_device) return CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -148,7 +160,7 @@ Record make_overhead(CUpti_ActivityOverheadKind kind, Span span, std::uint32_t t
   record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
   record.overheadKind = kind;
   record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
-  record.objectId.pt.processId = static_cast<std::uint32_t>(getpid());
+  record.objectId.pt.processId = process_id();
   record.objectId.pt.threadId = thread;
   record.start = span.start;
   record.end = span.end;
@@ -200,8 +212,7 @@ Record make_context(int device) {
   record.nullStreamId = kLegacyStreamId;
   record.numMultiprocessors =
       static_cast<std::uint16_t>(Machine::instance().profile().multiprocessors);
-  if constexpr (requires { record.processId; })
-    record.processId = static_cast<std::uint64_t>(getpid());
+  if constexpr (requires { record.processId; }) record.processId = process_id();
   return Record::of(record, 0, kHostOrder);
 }
 
@@ -224,8 +235,8 @@ Record make_graph(const GraphRun& run, Span span) {
 }
 
 template <typename T>
-TimeFields fields_of(Record& record) {
-  auto* typed = reinterpret_cast<T*>(record.bytes);
+TimeFields fields_of(std::byte* record) {
+  auto* typed = reinterpret_cast<T*>(record);
   return {&typed->start, &typed->end, &typed->correlationId};
 }
 
@@ -331,7 +342,7 @@ Record api_record(const ApiCall& call, Span span, std::uint32_t thread) {
   record.cbid = call.id;
   record.start = span.start;
   record.end = span.end;
-  record.processId = static_cast<std::uint32_t>(getpid());
+  record.processId = process_id();
   record.threadId = thread;
   record.correlationId = call.correlation;
   record.returnValue = static_cast<std::uint32_t>(call.result);
@@ -401,8 +412,10 @@ Record name_record(int device) {
   return Record::of(record, 0, kHostOrder);
 }
 
-bool time_fields(Record& record, TimeFields* fields) {
-  switch (reinterpret_cast<const CUpti_Activity*>(record.bytes)->kind) {
+void forget_process() noexcept { known_process.store(0, std::memory_order_relaxed); }
+
+bool time_fields(std::byte* record, TimeFields* fields) {
+  switch (reinterpret_cast<const CUpti_Activity*>(record)->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:  // both versions begin alike
       *fields = fields_of<CUpti_ActivityKernel9>(record);
@@ -421,7 +434,7 @@ bool time_fields(Record& record, TimeFields* fields) {
   }
 }
 
-void forget_end(Record& record) {
+void forget_end(std::byte* record) {
   TimeFields fields{};
   if (time_fields(record, &fields)) *fields.end = CUPTI_TIMESTAMP_UNKNOWN;
 }

@@ -13,21 +13,24 @@
 
 namespace simgpu::cupti {
 
+// What is known of a record without looking into it.
+struct RecordHead {
+  std::uint64_t ready_ns = 0;  // when what it tells of has ended, on the clock of the machine
+  std::uint64_t order = 0;     // records of one order stay in it; others may overtake
+  std::size_t size = 0;
+};
+
 // One record on its way to the client.
 struct Record {
   static constexpr std::size_t kMostBytes = 256;
-  std::uint64_t ready_ns = 0;  // when what it tells of has ended, on the clock of the machine
-  std::uint64_t order = 0;     // records of one order stay in it; others may overtake
-  std::uint16_t size = 0;
-  alignas(8) std::byte bytes[kMostBytes];
+  RecordHead head;
+  alignas(8) std::byte bytes[kMostBytes];  // of which head.size are set
 
   template <typename T>
   static Record of(const T& record, std::uint64_t ready_ns, std::uint64_t order) {
     static_assert(sizeof(T) <= kMostBytes && std::is_trivially_copyable_v<T>);
     Record result;
-    result.ready_ns = ready_ns;
-    result.order = order;
-    result.size = sizeof(T);
+    result.head = {ready_ns, order, sizeof(T)};
     std::memcpy(result.bytes, &record, sizeof(T));
     return result;
   }
@@ -70,8 +73,11 @@ struct TimeFields {
   std::uint64_t* end;
   std::uint32_t* correlation;
 };
-bool time_fields(Record& record, TimeFields* fields);
+bool time_fields(std::byte* record, TimeFields* fields);
 // Likewise for a kernel that had not ended when it was asked for.
-void forget_end(Record& record);
+void forget_end(std::byte* record);
+
+// In a forked child the process has another number.
+void forget_process() noexcept;
 
 }  // namespace simgpu::cupti

@@ -95,8 +95,7 @@ void Subscription::call(CUpti_CallbackDomain domain, std::uint32_t id, const voi
 }
 
 void Subscription::call_back(ApiCall& api_call, CUpti_ApiCallbackSite site) {
-  const auto domain =
-      api_call.api == Api::kRuntime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
+  const CUpti_CallbackDomain domain = domain_of(api_call.api);
   if (!enabled(domain, api_call.id)) return;
   CUpti_CallbackData data{};
   data.callbackSite = site;

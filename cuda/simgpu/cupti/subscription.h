@@ -32,12 +32,16 @@ class Subscription {
     return id < kCallbacks && enabled_[domain][id].load(std::memory_order_relaxed);
   }
 
+  bool watches(Api api, std::uint32_t id) const noexcept { return enabled(domain_of(api), id); }
   void on_enter(ApiCall& call) { call_back(call, CUPTI_API_ENTER); }
   void on_leave(ApiCall& call) { call_back(call, CUPTI_API_EXIT); }
   void on_synchronization(const Synchronization& synchronization);
   void on_resource(const ResourceChange& change);
 
  private:
+  static CUpti_CallbackDomain domain_of(Api api) noexcept {
+    return api == Api::kRuntime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
+  }
   void call_back(ApiCall& call, CUpti_ApiCallbackSite site);
   void call(CUpti_CallbackDomain domain, std::uint32_t id, const void* data) const;
 

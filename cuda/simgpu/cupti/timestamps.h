@@ -23,6 +23,13 @@ class Timestamps {
   // A time of the machine, given one moment on both clocks.
   std::uint64_t at(std::uint64_t ns, std::uint64_t moment_ns, std::uint64_t moment) const;
 
+  // Whether so little time lies between the two that one may stand for the other.
+  bool are_close(std::uint64_t first, std::uint64_t second) const noexcept {
+    constexpr double kCloseNs = 5'000;
+    return static_cast<double>(second - first) <
+           kCloseNs * units_per_ns_.load(std::memory_order_relaxed);
+  }
+
   // Measures the unit anew; the longer ago the callback was set, the better.
   void refine();
 

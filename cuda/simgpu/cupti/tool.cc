@@ -37,7 +37,13 @@ Tool& Tool::instance() {
 }
 
 Tool::Tool() {
-  pthread_atfork(nullptr, nullptr, [] { Tool::instance().delivery_.forget_thread(); });
+  pthread_atfork(nullptr, nullptr, [] {
+    Tool::instance().delivery_.forget_thread();
+    forget_process();
+  });
+  for (const FaultKind kind : {FaultKind::kOverlap, FaultKind::kDuplicateCorrelation,
+                               FaultKind::kReversedTimestamps, FaultKind::kZeroTimestamps})
+    spoils_ = spoils_ || Machine::instance().config().fault(kind).has_value();
 }
 
 void Tool::enable(CUpti_ActivityKind kind, bool on) {
@@ -74,8 +80,11 @@ void Tool::update_watch() {
 
 void Tool::set_timestamp_callback(CUpti_TimestampCallbackFunc callback) {
   timestamps_.set_callback(callback);
+  {
+    const std::lock_guard lock(ends_lock_);
+    stream_ends_.clear();  // they are in another unit
+  }
   const std::lock_guard lock(mutex_);
-  stream_ends_.clear();  // they are in another unit
   told_ends_.clear();
 }
 
@@ -107,26 +116,31 @@ bool Tool::records(Api api, std::uint32_t id) const noexcept {
 
 // Both clocks, close together: where the thread lost the processor between, once more. Gives the
 // client's.
-std::uint64_t Tool::read_clocks(std::uint32_t correlation, std::uint64_t before_ns) const {
-  constexpr std::uint64_t kCloseNs = 5'000;
+std::uint64_t Tool::read_clocks(std::uint32_t correlation) const {
   constexpr int kAttempts = 3;
   const DeviceClock& clock = Machine::instance().clock();
+  std::uint64_t client = timestamps_.now();
   for (int i = 0; i < kAttempts; ++i) {
-    const std::uint64_t client = timestamps_.now();
-    const std::uint64_t after_ns = clock.now();
-    moment = {after_ns, client, correlation};
-    if (after_ns - before_ns < kCloseNs) break;
-    before_ns = after_ns;
+    moment = {clock.now(), client, correlation};
+    client = timestamps_.now();
+    if (timestamps_.are_close(moment.client, client)) break;
   }
   return moment.client;
 }
 
-// Clocks are read where a record will tell of it: programs make ten other calls for each of those.
+// Records of other kinds than the call's own are placed relative to the call's time.
+bool Tool::tells_of_calls() const noexcept {
+  return enabled(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION) || enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT) ||
+         enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) || enabled(CUPTI_ACTIVITY_KIND_STREAM);
+}
+
+bool Tool::watches(Api api, std::uint32_t id) const noexcept {
+  return records(api, id) || subscription_.watches(api, id) || tells_of_calls();
+}
+
 void Tool::on_enter(ApiCall& call) {
-  const bool is_told = records(call.api, call.id) || enabled(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION) ||
-                       enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT) ||
-                       enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-  if (is_told) call.entered_at = read_clocks(call.correlation, call.entered_ns);
+  if (records(call.api, call.id) || tells_of_calls())
+    call.entered_at = read_clocks(call.correlation);
   subscription_.on_enter(call);
 }
 
@@ -135,10 +149,11 @@ void Tool::on_leave(ApiCall& call) {
   if (!records(call.api, call.id)) return;
   if (enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) {
     // The innermost of each kind.
-    for (std::size_t kind = 0; kind < ids.size(); ++kind) {
-      if (ids[kind].empty()) continue;
+    const auto& own_ids = ids;
+    for (std::size_t kind = 0; kind < own_ids.size(); ++kind) {
+      if (own_ids[kind].empty()) continue;
       delivery_.add(correlation_record(static_cast<CUpti_ExternalCorrelationKind>(kind),
-                                       ids[kind].back(), call.correlation));
+                                       own_ids[kind].back(), call.correlation));
     }
   }
   delivery_.add(api_record(call, {call.entered_at, timestamps_.now()}, thread_id()));
@@ -152,13 +167,12 @@ Span Tool::span_of(const Slot& slot) const {
 // Two clocks are never read at quite the same time; the order in a stream is kept all the same.
 Span Tool::in_stream(const Activity& activity) {
   // Where the call had begun before anybody watched, it was not stamped.
-  if (moment.correlation != activity.correlation)
-    read_clocks(activity.correlation, Machine::instance().clock().now());
+  if (moment.correlation != activity.correlation) read_clocks(activity.correlation);
   Span span = span_of(activity.slot);
   if (activity.node != 0) return span;  // nodes of a graph may run beside each other
   const std::uint64_t stream =
       std::uint64_t{context_id(activity.device)} << 32 | activity.stream_id;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(ends_lock_);
   std::uint64_t& end = stream_ends_[stream];
   if (span.start < end) span = {end, end + (span.end - span.start)};
   end = span.end;
@@ -168,13 +182,13 @@ Span Tool::in_stream(const Activity& activity) {
 // As a device does that tells its times wrongly: faults that were asked for.
 void Tool::spoil(Record& record) {
   TimeFields fields{};
-  if (!time_fields(record, &fields)) return;
+  if (!spoils_ || !time_fields(record.bytes, &fields)) return;
   const auto is_nth = [this](FaultKind kind) {
     return Machine::instance().config().fault_at(kind, device_records_);
   };
   const std::lock_guard lock(mutex_);
   ++device_records_;
-  std::uint64_t& last_end = told_ends_[record.order];
+  std::uint64_t& last_end = told_ends_[record.head.order];
   if (is_nth(FaultKind::kOverlap) && last_end != 0 && *fields.start >= last_end)
     *fields.start = last_end - (*fields.end - *fields.start) / 2 - 1;
   last_end = *fields.end;

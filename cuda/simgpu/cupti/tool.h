@@ -47,6 +47,7 @@ class Tool final : public Observer {
 
   void flush(bool forced);
 
+  bool watches(Api api, std::uint32_t id) const noexcept override;
   void on_enter(ApiCall& call) override;
   void on_leave(ApiCall& call) override;
   void on_activity(const Activity& activity) override;
@@ -61,7 +62,8 @@ class Tool final : public Observer {
 
   Tool();
   bool records(Api api, std::uint32_t id) const noexcept;
-  std::uint64_t read_clocks(std::uint32_t correlation, std::uint64_t before_ns) const;
+  bool tells_of_calls() const noexcept;
+  std::uint64_t read_clocks(std::uint32_t correlation) const;
   Span span_of(const Slot& slot) const;
   Span in_stream(const Activity& activity);
   void spoil(Record& record);
@@ -74,8 +76,10 @@ class Tool final : public Observer {
   Subscription subscription_;
 
   std::mutex watch_mutex_;
-  std::mutex mutex_;
+  ShortLock ends_lock_;
   std::map<std::uint64_t, std::uint64_t> stream_ends_;  // in the client's unit
+  bool spoils_ = false;  // a device that tells its times wrongly was asked for
+  std::mutex mutex_;     // of what spoils
   std::uint64_t device_records_ = 0;
   std::map<std::uint64_t, std::uint64_t> told_ends_;  // of each stream's last record
   std::uint32_t last_correlation_ = 0;

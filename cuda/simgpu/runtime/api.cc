@@ -85,8 +85,9 @@ Call::Call(Api api, std::uint32_t id, const char* function, const void* paramete
     machine().enter_context(thread.device);
   thread.correlation = machine().new_correlation();
   machine().clock().charge(kCallNs);
-  observer_ = machine().observer();
-  if (observer_ == nullptr) return;
+  Observer* const observer = machine().observer();
+  if (observer == nullptr || !observer->watches(api, id)) return;
+  observer_ = observer;
   call_.api = api;
   call_.id = id;
   call_.function = function;
@@ -94,7 +95,6 @@ Call::Call(Api api, std::uint32_t id, const char* function, const void* paramete
   call_.kernel = kernel;
   call_.correlation = thread.correlation;
   call_.device = thread.device;
-  call_.entered_ns = machine().clock().now();
   observer_->on_enter(call_);
   thread.result = cudaSuccess;  // of this call, not of what the observer called
 }

@@ -3,7 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -147,6 +149,32 @@ TEST_F(Buffers, ComeBackPeriodicallyIfAsked) {
   ASSERT_EQ(cuptiActivityFlushPeriod(0), CUPTI_SUCCESS);
   Recording::flush();
   EXPECT_EQ(recording.count(), 10u);
+}
+
+// The next client, to whom they mean nothing, would get them.
+TEST_F(Buffers, AreAllBackAfterAFlush) {
+  static std::atomic<int> out;
+  out = 0;
+  ASSERT_EQ(cuptiActivityRegisterCallbacks(
+                [](std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+                  *bytes = 4096;
+                  *most_records = 0;
+                  *buffer = static_cast<std::uint8_t*>(std::malloc(*bytes));
+                  ++out;
+                },
+                [](CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t) {
+                  std::free(buffer);
+                  --out;
+                }),
+            CUPTI_SUCCESS);
+  ASSERT_EQ(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET), CUPTI_SUCCESS);
+  set(100);
+  EXPECT_GT(out, 0);
+  Recording::flush();  // most of them still run
+  EXPECT_EQ(out, 0);
+  ASSERT_EQ(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMSET), CUPTI_SUCCESS);
+  finish();
+  EXPECT_EQ(out, 0);
 }
 
 TEST_F(Buffers, AreAskedForWithBothFunctions) {

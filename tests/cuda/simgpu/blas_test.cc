@@ -21,6 +21,7 @@ constexpr float kOne = 1;
 constexpr float kZero = 0;
 
 struct SeenCalls final : Observer {
+  bool watches(Api /*api*/, std::uint32_t /*id*/) const noexcept override { return true; }
   void on_enter(ApiCall& /*call*/) override {}
   void on_leave(ApiCall& call) override { calls.emplace_back(call.function); }
   void on_activity(const Activity& activity) override { kernels.push_back(activity); }
