@@ -139,12 +139,7 @@ void attribute(benchmark::State& state, Sink& sink, const Dictionary& dictionary
   resolver.resolve(0, kRecords);
   DeviceResolver devices(dictionary, resolver, sink, TickScale{}, kSession);
   for (auto _ : state) {
-    kBuffer.each([&](const CUpti_Activity& record) {
-      if (cuda::RecordReader::is_launch(record)) reader.read_launch(record, devices);
-    });
-    kBuffer.each([&](const CUpti_Activity& record) {
-      if (!cuda::RecordReader::is_launch(record)) reader.read_activity(record, devices);
-    });
+    kBuffer.each([&](const CUpti_Activity& record) { reader.read(record, devices); });
     devices.settle(~std::uint64_t{0});
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(kBuffer.kernels()) * state.iterations());

@@ -228,13 +228,9 @@ void CuptiActivity::drain(DeviceConsumer& consumer, bool all) {
   if (all) health_.buffers_lost += buffers.wait_for_all(kLongest);
   for (const DeviceGraphNode& node : graph_nodes_.take_new()) consumer.graph_node(node);
   const std::vector<CuptiBuffers::Filled> filled = buffers.take_filled();
-  // Launches first: what they ask for may stand in an earlier buffer.
-  for_each(filled, [&](const CUpti_Activity& record) {
-    if (RecordReader::is_launch(record)) reader_.read_launch(record, consumer);
-  });
   for_each(filled, [&](const CUpti_Activity& record) {
     ++health_.records;
-    if (!RecordReader::is_launch(record)) reader_.read_activity(record, consumer);
+    reader_.read(record, consumer);
   });
   count_dropped();
   buffers.reuse(filled);

@@ -118,29 +118,25 @@ void RecordReader::read_copy(const T& record, const char* name, DeviceKind kind,
   consumer.activity(activity);
 }
 
-bool RecordReader::is_launch(const CUpti_Activity& record) noexcept {
-  return record.kind == CUPTI_ACTIVITY_KIND_RUNTIME || record.kind == CUPTI_ACTIVITY_KIND_DRIVER ||
-         record.kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
-}
-
-void RecordReader::read_launch(const CUpti_Activity& record, DeviceConsumer& consumer) {
-  if (record.kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
-    const auto& tag = as<CUpti_ActivityExternalCorrelation>(record);
-    if (tag.externalKind == kTagKind) consumer.tag({tag.externalId, tag.correlationId});
-    return;
-  }
-  const auto& call = as<CUpti_ActivityAPI>(record);
-  const CuptiCalls::Call& known =
-      calls_.of(record.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
-                                                           : CUPTI_CB_DOMAIN_DRIVER_API,
-                call.cbid);
+void RecordReader::read_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain,
+                             DeviceConsumer& consumer) {
+  const CuptiCalls::Call& known = calls_.of(domain, call.cbid);
   const bool timed = call.start != 0;  // CUPTI may not have the times
   consumer.launch({timed ? clock_.to_ticks(call.start) : 0, timed ? clock_.to_ticks(call.end) : 0,
                    call.correlationId, call.threadId, known.name, known.kind});
 }
 
-void RecordReader::read_activity(const CUpti_Activity& record, DeviceConsumer& consumer) {
+void RecordReader::read(const CUpti_Activity& record, DeviceConsumer& consumer) {
   switch (record.kind) {
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& tag = as<CUpti_ActivityExternalCorrelation>(record);
+      if (tag.externalKind == kTagKind) consumer.tag({tag.externalId, tag.correlationId});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+      return read_call(as<CUpti_ActivityAPI>(record), CUPTI_CB_DOMAIN_RUNTIME_API, consumer);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return read_call(as<CUpti_ActivityAPI>(record), CUPTI_CB_DOMAIN_DRIVER_API, consumer);
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL:
       if (version_ >= kVersion132) return read_kernel(as<CUpti_ActivityKernel11>(record), consumer);

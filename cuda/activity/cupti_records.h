@@ -23,13 +23,12 @@ class RecordReader {
   RecordReader(const CuptiLibrary& cupti, const DeviceClock& clock, GpuHealth& health)
       : version_(cupti.version), clock_(clock), health_(health), calls_(cupti) {}
 
-  // Does it tell of a call on the host, or of what a device did?
-  static bool is_launch(const CUpti_Activity& record) noexcept;
-  void read_launch(const CUpti_Activity& record, DeviceConsumer& consumer);
-  void read_activity(const CUpti_Activity& record, DeviceConsumer& consumer);
+  void read(const CUpti_Activity& record, DeviceConsumer& consumer);
   CuptiCalls& calls() noexcept { return calls_; }
 
  private:
+  void read_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain,
+                 DeviceConsumer& consumer);
   template <typename T>
   void read_kernel(const T& record, DeviceConsumer& consumer);
   template <typename T>

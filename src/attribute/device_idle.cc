@@ -64,6 +64,10 @@ DeviceIdle::Device& DeviceIdle::device_of(OpenStep& step, std::uint32_t device) 
   Device& fresh = step.devices.emplace_back();
   fresh.sums.device = device;
   fresh.settled_ns = step.start_ns;
+  if (!spares_.empty()) {
+    fresh.ran = std::move(spares_.back());
+    spares_.pop_back();
+  }
   return fresh;
 }
 
@@ -133,16 +137,23 @@ std::vector<DeviceStep> DeviceIdle::fold_oldest(StepSums& sums) {
       if (call.end_ns > steps_.front().start_ns) steps_.front().calls.push_back(call);
     }
   }
-  for (const auto& [key, charge] : step.charges) {
-    const Idle place = place_of_key(key);
+  charges_.resize(keys_.size());
+  for (std::size_t i = 0; i < step.charges.size(); ++i) {
+    const Charge& charge = step.charges[i];
+    if (charge.ns == 0) continue;
+    const Idle place = place_of_key(keys_[i]);
     Cell& cell = place.layer < 0
                      ? sums.outside(place.phase)
                      : sums.cell(LayerId{static_cast<std::uint32_t>(place.layer)}, place.phase);
     cell.idle_ns += charge.ns;
-    charges_[key].ns += charge.ns;
-    charges_[key].gaps += charge.gaps;
+    charges_[i].ns += charge.ns;
+    charges_[i].gaps += charge.gaps;
   }
   forget_until(step.end_ns);
+  for (Device& device : step.devices) {
+    device.ran.clear();
+    spares_.push_back(std::move(device.ran));
+  }
   return result;
 }
 
@@ -243,10 +254,20 @@ std::optional<CallKind> DeviceIdle::call_at(const std::vector<Call>& calls, std:
   return last.kind;
 }
 
+std::size_t DeviceIdle::number_of(std::uint64_t key) {
+  if (key == last_key_) return last_number_;
+  const auto [known, fresh] = numbers_.try_emplace(key, keys_.size());
+  if (fresh) keys_.push_back(key);
+  last_key_ = key;
+  return last_number_ = known->second;
+}
+
 void DeviceIdle::charge(OpenStep& step, LayerId layer, Phase phase, IdleCause cause,
                         std::uint64_t ns) {
   if (ns == 0) return;
-  Charge& charge = step.charges[charge_key(layer, phase, cause)];
+  const std::size_t number = number_of(charge_key(layer, phase, cause));
+  if (number >= step.charges.size()) step.charges.resize(keys_.size());
+  Charge& charge = step.charges[number];
   charge.ns += ns;
   if (std::exchange(charge.last_gap, gap_) != gap_) ++charge.gaps;
 }
@@ -267,8 +288,10 @@ void DeviceIdle::forget_until(std::uint64_t ns) {
 
 std::vector<Idle> DeviceIdle::idle(std::uint64_t steps) const {
   std::vector<Idle> result;
-  for (const auto& [key, charge] : charges_) {
-    Idle idle = place_of_key(key);
+  for (std::size_t i = 0; i < charges_.size(); ++i) {
+    const Charge& charge = charges_[i];
+    if (charge.ns == 0) continue;
+    Idle idle = place_of_key(keys_[i]);
     idle.ns = static_cast<double>(charge.ns) / static_cast<double>(steps);
     idle.gaps = static_cast<double>(charge.gaps) / static_cast<double>(steps);
     result.push_back(idle);

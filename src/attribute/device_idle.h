@@ -82,7 +82,7 @@ class DeviceIdle {
     std::uint64_t gaps = 0;
     std::uint64_t last_gap = 0;
   };
-  using Charges = std::unordered_map<std::uint64_t, Charge>;
+  using Charges = std::vector<Charge>;  // by the number of their key
   struct Device {
     DeviceStep sums;
     std::uint64_t settled_ns = 0;  // up to here it is in the sums
@@ -99,9 +99,9 @@ class DeviceIdle {
   };
 
   OpenStep* step_of(std::uint64_t start_ns, std::uint64_t end_ns);
-  static Device& device_of(OpenStep& step, std::uint32_t device);
-  static void add(OpenStep& step, std::uint32_t device, const Ran& ran);
-  static void hand_over(OpenStep& from, OpenStep& to);
+  Device& device_of(OpenStep& step, std::uint32_t device);
+  void add(OpenStep& step, std::uint32_t device, const Ran& ran);
+  void hand_over(OpenStep& from, OpenStep& to);
   void settle_half(OpenStep& step, Device& device);
   void settle(OpenStep& step, Device& device, std::uint64_t until_ns);
   void charge_gap(OpenStep& step, std::uint64_t start_ns, const Ran& next);
@@ -110,15 +110,21 @@ class DeviceIdle {
   static Change place_at(Timeline* timeline, std::uint64_t ns, std::uint64_t& until_ns);
   static std::optional<CallKind> call_at(const std::vector<Call>& calls, std::uint32_t tid,
                                          std::uint64_t ns, std::uint64_t& until_ns);
+  std::size_t number_of(std::uint64_t key);
   void charge(OpenStep& step, LayerId layer, Phase phase, IdleCause cause, std::uint64_t ns);
   void forget_until(std::uint64_t ns);
 
   std::size_t most_activities_;
   std::unordered_map<std::uint32_t, Timeline> timelines_;  // by thread
   std::deque<OpenStep> steps_;
-  std::vector<std::uint32_t> known_;  // devices that have done anything
-  std::uint64_t gap_ = 0;             // the number of the one that is charged
+  std::vector<std::uint32_t> known_;                        // devices that have done anything
+  std::uint64_t gap_ = 0;                                   // the number of the one that is charged
+  std::unordered_map<std::uint64_t, std::size_t> numbers_;  // of the keys that were charged
+  std::vector<std::uint64_t> keys_;                         // by number
+  std::uint64_t last_key_ = ~std::uint64_t{0};
+  std::size_t last_number_ = 0;
   Charges charges_;
+  std::vector<std::vector<Ran>> spares_;  // empty lists, for their memory
 };
 
 }  // namespace layertrace

@@ -11,29 +11,18 @@ bool is_collective(std::string_view kernel) noexcept { return kernel.starts_with
 
 }  // namespace
 
-DeviceResolver::Call& DeviceResolver::call(std::uint32_t correlation) {
-  if (calls_.empty()) calls_.resize(kCalls);
-  Call& call = calls_[correlation % kCalls];
-  if (call.correlation != correlation) {
-    call = Call{};
-    call.correlation = correlation;
-  }
-  return call;
-}
-
 // Nothing until its own record has come.
 DeviceResolver::Call* DeviceResolver::find_call(std::uint32_t correlation) {
-  if (calls_.empty()) return nullptr;
-  Call& call = calls_[correlation % kCalls];
-  return call.correlation == correlation && call.launched ? &call : nullptr;
+  Call* call = calls_.find(correlation);
+  return call != nullptr && call->launched ? call : nullptr;
 }
 
 void DeviceResolver::tag(const DeviceTag& tag) {
-  if (session_of_frame(tag.scope) == session_) call(tag.correlation).scope = tag.scope;
+  if (session_of_frame(tag.scope) == session_) calls_.of(tag.correlation).scope = tag.scope;
 }
 
 void DeviceResolver::launch(const DeviceLaunch& launch) {
-  Call& known = call(launch.correlation);
+  Call& known = calls_.of(launch.correlation);
   known.launch = launch;
   known.launched = true;
   if (launch.kind == CallKind::kWait) waits_.push_back(launch.correlation);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "attribute/call_table.h"
 #include "attribute/resolver.h"
 #include "attribute/span.h"
 #include "base/clock.h"
@@ -39,17 +40,9 @@ class DeviceResolver final : public DeviceConsumer {
   void finish();
 
  private:
-  struct Call {
-    std::uint64_t scope = 0;
-    DeviceLaunch launch;
-    std::uint32_t correlation = 0;
-    bool launched = false;
-    bool told = false;
-  };
-  static constexpr std::size_t kCalls = std::size_t{1} << 16;
+  using Call = CallTable::Call;
   static constexpr std::size_t kMostGraphNodes = std::size_t{1} << 20;
 
-  Call& call(std::uint32_t correlation);
   Call* find_call(std::uint32_t correlation);
   void settle(std::uint64_t horizon_ticks, bool last);
   // The rest answer false or nothing while something that they depend on may still come.
@@ -69,7 +62,7 @@ class DeviceResolver final : public DeviceConsumer {
   SpanSink& sink_;
   const TickScale scale_;
   const std::uint32_t session_;  // what was left open in another one is not ours
-  std::vector<Call> calls_;      // by the last digits of their correlation, which counts up
+  CallTable calls_;
   std::vector<DeviceActivity> waiting_;
   std::vector<std::uint32_t> waits_;  // calls that wait for a device, by correlation
   std::vector<DeviceEventPair> pairs_;

@@ -66,10 +66,10 @@ void KernelTable::take_longest(Entry& entry, const DeviceActivity& activity, std
 
 void KernelTable::add(const DeviceSpan& span) {
   const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
-  const std::size_t entries = entries_.size();
   const std::uint32_t id = entry_of(span.what.name, span.what.kind);
   Entry& entry = entries_[id];
-  entry.min_ns = entries_.size() != entries ? ns : std::min(entry.min_ns, ns);
+  ++entry.count;
+  entry.min_ns = std::min(entry.min_ns, ns);
   entry.bytes += span.what.bytes;
   take_longest(entry, span.what, ns);
   Use& use = use_of(use_key(id, span.layer, span.phase));
@@ -83,14 +83,16 @@ void KernelTable::add(const DeviceSpan& span) {
 void KernelTable::merge(const KernelTable& other) {
   std::vector<std::uint32_t> ids;
   for (const Entry& from : other.entries_) {
-    const std::size_t entries = entries_.size();
-    ids.push_back(entry_of(from.name, from.longest.kind));
+    ids.push_back(from.count != 0 ? entry_of(from.name, from.longest.kind) : 0);
+    if (from.count == 0) continue;
     Entry& to = entries_[ids.back()];
-    to.min_ns = entries_.size() != entries ? from.min_ns : std::min(to.min_ns, from.min_ns);
+    to.count += from.count;
+    to.min_ns = std::min(to.min_ns, from.min_ns);
     to.bytes += from.bytes;
     take_longest(to, from.longest, from.max_ns);
   }
   for (const Use& from : other.uses_) {
+    if (from.count == 0) continue;
     const std::uint64_t place = from.key & ((std::uint64_t{1} << kPlaceBits) - 1);
     Use& to = use_of(std::uint64_t{ids[entry_of_key(from.key)]} << kPlaceBits | place);
     to.count += from.count;
@@ -102,11 +104,12 @@ void KernelTable::merge(const KernelTable& other) {
 }
 
 void KernelTable::clear() {
-  entry_ids_.clear();
-  entries_.clear();
-  use_ids_.clear();
-  uses_.clear();
-  last_use_ = 0;
+  for (Entry& entry : entries_) {
+    const DeviceKind kind = entry.longest.kind;
+    entry = {.name = entry.name, .longest = {}};
+    entry.longest.kind = kind;
+  }
+  for (Use& use : uses_) use = {.key = use.key, .next = use.next};
 }
 
 std::vector<Kernel> KernelTable::kernels(const std::vector<std::string>& names) const {

@@ -20,6 +20,7 @@ class KernelTable {
 
   void add(const DeviceSpan& span);
   void merge(const KernelTable& other);
+  // Sets all sums to nothing. What will come again is known already.
   void clear();
 
   // Those that took longest first.
@@ -37,7 +38,8 @@ class KernelTable {
   };
   struct Entry {
     NameId name = kNoName;
-    std::uint64_t min_ns = 0;
+    std::uint64_t count = 0;
+    std::uint64_t min_ns = ~std::uint64_t{0};
     std::uint64_t max_ns = 0;
     std::uint64_t bytes = 0;
     DeviceActivity longest;

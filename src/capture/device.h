@@ -47,8 +47,8 @@ class DeviceCapture {
   // The calling thread is the writer's: it alone may be made to call the vendor's runtime, but for
   // the last drain().
   virtual void begin_writer() noexcept {}
-  // Hands over what the devices have done since the last call, all that tells of launches first.
-  // On the writer's thread. With `all`, what is not yet delivered is asked for, and waited for a
+  // Hands over what the devices have done since the last call, in no particular order. On the
+  // writer's thread. With `all`, what is not yet delivered is asked for, and waited for a
   // little.
   virtual void drain(DeviceConsumer& consumer, bool all) = 0;
 

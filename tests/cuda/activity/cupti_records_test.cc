@@ -71,12 +71,7 @@ struct Reading {
 
   template <typename T>
   void read(const T& record) {
-    const CUpti_Activity& activity = as_activity(record);
-    if (RecordReader::is_launch(activity)) {
-      reader.read_launch(activity, kept);
-    } else {
-      reader.read_activity(activity, kept);
-    }
+    reader.read(as_activity(record), kept);
   }
   // The one that was handed over.
   DeviceActivity only() const {
@@ -261,7 +256,7 @@ TEST(CuptiRecords, TurnsTheDevicesTimesIntoOurs) {
   GpuHealth health;
   test::KeptRecords kept;
   RecordReader reader(library, clock, health);
-  reader.read_activity(as_activity(made_kernel<CUpti_ActivityKernel11>("k")), kept);
+  reader.read(as_activity(made_kernel<CUpti_ActivityKernel11>("k")), kept);
   ASSERT_EQ(kept.activities.size(), 1u);
   EXPECT_EQ(kept.activities[0].start_ticks, 1'000u);
   EXPECT_EQ(kept.activities[0].end_ticks, 1'100u);
