@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,10 @@ class LAYERTRACE_API ModuleSource {
   // A model that nobody named has been called, outside any other module: its name, or nothing if it
   // is to be seen as unregistered.
   virtual std::optional<std::string> name_model(Module /*module*/) { return std::nullopt; }
+  // What PyTorch reports of optimizers and loaders, and programs of themselves (record_function),
+  // is told by enter_reported(). Else a callback is registered with PyTorch for it, which makes
+  // each autograd node slower.
+  virtual bool tells_reported() { return false; }
   // What a reader of the result must know, one sentence each.
   virtual std::vector<std::string> notes() { return {}; }
 
@@ -103,6 +108,8 @@ LAYERTRACE_API Found find(Module module) noexcept;
 LAYERTRACE_API void add_parameter(Module module, void* tensor) noexcept;
 
 LAYERTRACE_API detail::Entry enter(std::uint32_t layer, Module module) noexcept;
+// A region under the name by which it is reported ("Optimizer.step#Adam.step"). Left as others are.
+LAYERTRACE_API detail::Entry enter_reported(std::string_view name) noexcept;
 LAYERTRACE_API void leave(detail::Entry entry, bool thrown) noexcept;
 
 }  // namespace layertrace::binding

@@ -112,7 +112,8 @@ std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb
   lock_without_gil(*kStarting);
   const std::lock_guard starting(*kStarting, std::adopt_lock);
   begin_module_calls();
-  const auto modules = std::make_shared<PythonModules>(name_model.ptr(), fold_wrappers);
+  const auto modules = std::make_shared<PythonModules>(name_model.ptr(), fold_wrappers,
+                                                       /*tells_reported=*/!ops);
   auto session = value_or_raise(binding::start(modules, roots, options));
   set_active_modules(modules);
   return std::make_unique<PythonSession>(std::move(session));
@@ -468,6 +469,9 @@ NB_MODULE(_core, m) {
   // A region: its place on the thread's stack, 0 where nothing is recorded.
   m.def("enter_region", [](std::string_view name) -> std::uint64_t {
     return binding::recording() ? detail::enter_region(name).place : 0;
+  });
+  m.def("enter_reported", [](std::string_view name) -> std::uint64_t {
+    return binding::recording() ? binding::enter_reported(name).place : 0;
   });
   m.def("leave_region", [](std::uint64_t place, bool thrown) {
     if (place != 0) binding::leave({place, 0}, thrown);

@@ -93,8 +93,10 @@ void set_active_modules(const std::shared_ptr<PythonModules>& modules) {
   active_modules() = modules;
 }
 
-PythonModules::PythonModules(PyObject* name_model, bool fold_wrappers)
-    : name_model_(Py_NewRef(name_model)), fold_wrappers_(fold_wrappers) {}
+PythonModules::PythonModules(PyObject* name_model, bool fold_wrappers, bool tells_reported)
+    : name_model_(Py_NewRef(name_model)),
+      fold_wrappers_(fold_wrappers),
+      tells_reported_(tells_reported) {}
 
 void PythonModules::add_compiled(const std::string& type) {
   const std::lock_guard lock(compiled_mutex_);

@@ -19,7 +19,8 @@ class PythonModules final : public binding::ModuleSource {
  public:
   // `name_model` is called with a module that was called outside any other and that nobody named;
   // it returns the module's name, or None to leave it unregistered. None: none is named.
-  PythonModules(PyObject* name_model, bool fold_wrappers);
+  // `tells_reported`: Python's own record_function is stood in for.
+  PythonModules(PyObject* name_model, bool fold_wrappers, bool tells_reported);
   ~PythonModules() override;
 
   std::string type_name(binding::Module module) override;
@@ -33,6 +34,7 @@ class PythonModules final : public binding::ModuleSource {
   bool is_generated(binding::Module module) override;
   bool is_folded(binding::Module module, const Child& child) override;
   std::optional<std::string> name_model(binding::Module module) override;
+  bool tells_reported() override { return tells_reported_; }
   std::vector<std::string> notes() override;
   void wait_for(std::mutex& mutex) override;
 
@@ -42,6 +44,7 @@ class PythonModules final : public binding::ModuleSource {
  private:
   PyObject* const name_model_;
   const bool fold_wrappers_;
+  const bool tells_reported_;
   std::mutex compiled_mutex_;  // the session's end may be on any thread
   std::set<std::string> compiled_;
 };

@@ -570,6 +570,9 @@ def terminal_tree(profile: Profile, file_descriptor: int, /) -> str:
 def enter_region(name: str, /) -> int:
     """Opens a region on this thread; what it returns goes to `leave_region`. 0: not recorded."""
 
+def enter_reported(name: str, /) -> int:
+    """Likewise under the name by which PyTorch's record_function reports it."""
+
 def leave_region(place: int, thrown: bool, /) -> None:
     """Closes the region; `thrown` says that it was left by an exception."""
 

@@ -20,6 +20,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from layertrace import _core
 from layertrace._core import Profile, Schedule
 from layertrace._errors import Error, LayertraceWarning
+from layertrace._reported import reports
 from layertrace._steps import StepFinder
 
 P = ParamSpec("P")
@@ -210,6 +211,8 @@ class Session:
         )
         self._active = True
         module_calls.install()
+        if not self._ops:
+            reports.install()
         self._parameter_hook = register_module_parameter_registration_hook(_registered)
         self._steps.watch(self._optimizers)
         self._models, self._optimizers = [], []  # the result must not keep them alive
@@ -357,6 +360,8 @@ class Session:
             self._active = False
             self._parameter_hook.remove()
             self._steps.stop()
+            if not self._ops:
+                reports.remove()
             module_calls.remove()
 
     def _started(self, tried: str) -> _core.Session:

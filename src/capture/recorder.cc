@@ -57,9 +57,17 @@ std::uint64_t ThreadState::innermost_pushed() const noexcept {
 
 // Outside any module it is not the frame alone that tells what runs: after the model's forward,
 // say, comes the loss. There a device learns of every record.
-void ThreadState::tell_outside() noexcept {
+//
+// What runs between two nodes is the engine's, after whichever: there it need not learn of each,
+// only of one that is not long ago.
+void ThreadState::tell_outside(bool after_node) noexcept {
+  constexpr std::uint64_t kLong = 4096;
   if (depth_ != 0 && frames_[depth_ - 1].end != RecordKind::kRegionEnd) return;
+  bool& between_nodes = depth_ != 0 ? frames_[depth_ - 1].between_nodes : base_between_nodes_;
   std::uint64_t& pushed = depth_ != 0 ? frames_[depth_ - 1].pushed : pushed_base_;
+  const bool is_told = std::exchange(between_nodes, after_node) && after_node &&
+                       numbered_ - number_of_frame(pushed) < kLong;
+  if (is_told) return;
   if (pushed != 0) device_->pop(0);
   pushed = frame_id(recording_->session(), buffer_->key(), numbered_);
   device_->push(pushed);
@@ -79,6 +87,7 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
   if (place.depth == 0 || depth_ < place.depth || frames_[place.depth - 1].window != place.window)
     return;
   const std::uint32_t window = recording_->window();
+  const bool is_node = frames_[place.depth - 1].end == RecordKind::kNodeEnd;
   while (depth_ >= place.depth) {
     // What is still open above the frame that is left was never closed by its own hook: something
     // threw.
@@ -98,7 +107,7 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
     ++numbered_;
   }
   if (device_ != nullptr) [[unlikely]]
-    tell_outside();
+    tell_outside(is_node);
 }
 
 // ---- Marks ----

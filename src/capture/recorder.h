@@ -45,7 +45,8 @@ class ThreadState {
     LayerId layer;   // of a module scope
     std::uint32_t window;
     const void* module;
-    std::uint64_t pushed = 0;  // the id by which a device knows of it; 0 if it does not
+    std::uint64_t pushed = 0;    // the id by which a device knows of it; 0 if it does not
+    bool between_nodes = false;  // that id stands for what comes after an autograd node's end
     // For marks: what LiveCalls knows a scope by, a node's first sequence number; and how many
     // backward marks were open once it had begun.
     std::uint32_t run_depth = 0;
@@ -136,7 +137,7 @@ class ThreadState {
     return {++depth_, window};
   }
   void push_frame(Frame& frame) noexcept;
-  void tell_outside() noexcept;
+  void tell_outside(bool after_node = false) noexcept;
   std::uint64_t innermost_pushed() const noexcept;
 
   // What marks need to know: kept only where there are any.
@@ -177,6 +178,7 @@ class ThreadState {
   std::unique_ptr<Frame[]> frames_;
   std::uint64_t numbered_ = 0;     // records that have a number, ever: see has_number()
   std::uint64_t pushed_base_ = 0;  // by which a device knows what runs outside any frame
+  bool base_between_nodes_ = false;
   std::uint32_t depth_ = 0;
   std::uint32_t capacity_ = 0;
   std::uint32_t op_depth_ = 0;

@@ -2,6 +2,7 @@
 
 #include "capture/recorder.h"
 #include "torch/module_registry.h"
+#include "torch/reported_regions.h"
 #include "torch/scopes.h"
 #include "torch/sequence.h"
 #include "torch/session_starter.h"
@@ -44,6 +45,11 @@ detail::Entry enter(std::uint32_t layer, Module module) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr || layer == kNoLayer) return {};
   return entry_at(thread->enter_scope(LayerId{layer}, module, next_sequence()));
+}
+
+detail::Entry enter_reported(std::string_view name) noexcept {
+  ThreadState* thread = recorder::this_thread();
+  return thread != nullptr ? entry_at(enter_reported_region(*thread, name)) : detail::Entry{};
 }
 
 void leave(detail::Entry entry, bool thrown) noexcept {

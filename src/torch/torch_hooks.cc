@@ -20,6 +20,7 @@
 #include "torch/engine.h"
 #include "torch/node_names.h"
 #include "torch/open_norm.h"
+#include "torch/reported_regions.h"
 #include "torch/sequence.h"
 
 namespace layertrace {
@@ -116,28 +117,11 @@ void enter_node(ThreadState& thread, const at::RecordFunction& fn) noexcept {
   thread.enter_op_as_node(facts.name, facts.value, facts.flags, next_sequence());
 }
 
-// What PyTorch says of itself by its own record_function(): "Optimizer.step#Adam.step",
-// "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__". Others are the user's.
-struct RegionFacts {
-  std::string_view name;
-  std::uint8_t phase = kNoPhase;
-};
-RegionFacts facts_of_region(std::string_view name) noexcept {
-  constexpr std::string_view kStep = "Optimizer.step#";
-  constexpr std::string_view kZeroGrad = "Optimizer.zero_grad#";
-  constexpr std::string_view kDataLoader = "enumerate(DataLoader)#";
-  constexpr auto kOptimizer = static_cast<std::uint8_t>(Phase::kOptimizer);
-  if (name.starts_with(kStep)) return {name.substr(kStep.size()), kOptimizer};
-  if (name.starts_with(kZeroGrad)) return {"zero_grad", kOptimizer};
-  if (name.starts_with(kDataLoader)) return {"DataLoader", static_cast<std::uint8_t>(Phase::kData)};
-  return {name};
-}
-
 void enter_region(ThreadState& thread, const at::RecordFunction& fn) noexcept {
   close_abandoned_norm();
   try {
-    const RegionFacts facts = facts_of_region(fn.name());
-    thread.enter_op_as_region(NameTable::instance().intern(facts.name), facts.phase,
+    const ReportedRegion region = describe_region(fn.name());
+    thread.enter_op_as_region(NameTable::instance().intern(region.name), region.phase,
                               next_sequence());
   } catch (...) {  // no memory for the name
     thread.skip_op();
@@ -203,7 +187,8 @@ void TorchHooks::enable(bool ops) noexcept {
     at::RecordFunctionCallback callback(&on_function, &on_function_end);
     std::unordered_set<at::RecordScope, std::hash<at::RecordScope>> scopes;
     // Python's optimizers and loaders say by it what they do; LibTorch's are stood in for.
-    if (registry_ != nullptr && !registry_->is_of_libtorch())
+    if (registry_ != nullptr && !registry_->is_of_libtorch() &&
+        !registry_->source().tells_reported())
       scopes.insert(at::RecordScope::USER_SCOPE);
     // The engine's own records of nodes are among the functions, too, and hold more than the nodes'
     // own.

@@ -1,0 +1,68 @@
+"""What PyTorch reports of itself by `record_function`: optimizers' steps, loaders' batches, and
+what programs report in this way."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from types import TracebackType
+
+from torch.autograd.profiler import record_function
+
+from layertrace import _core
+
+
+class _Reports:
+    """Stands in for `record_function`'s two methods while a session without operators is active.
+
+    PyTorch would tell a callback of the same; but as soon as it has one, autograd's engine takes
+    notice of it twice for each node of a backward, which costs more than all else that layertrace
+    does there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._places: dict[tuple[int, int], list[int]] = {}  # by object and thread
+
+    def install(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._enter, self._exit = record_function.__enter__, record_function.__exit__
+                record_function.__enter__, record_function.__exit__ = self._methods()  # type: ignore[method-assign]
+
+    def remove(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                record_function.__enter__ = self._enter  # type: ignore[method-assign]
+                record_function.__exit__ = self._exit  # type: ignore[method-assign]
+                self._places.clear()
+
+    def _methods(self):  # type: ignore[no-untyped-def]
+        enter, leave, places = self._enter, self._exit, self._places
+
+        @functools.wraps(enter)
+        def enter_reported(self: record_function) -> record_function:
+            if place := _core.enter_reported(self.name):
+                places.setdefault((id(self), threading.get_ident()), []).append(place)
+            return enter(self)
+
+        @functools.wraps(leave)
+        def leave_reported(
+            self: record_function,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            traceback: TracebackType | None,
+        ) -> None:
+            leave(self, kind, error, traceback)
+            if places and (mine := places.get(key := (id(self), threading.get_ident()))):
+                _core.leave_region(mine.pop(), kind is not None)
+                if not mine:
+                    del places[key]
+
+        return enter_reported, leave_reported
+
+
+reports = _Reports()
