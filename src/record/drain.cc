@@ -25,8 +25,12 @@ std::uint64_t Drain::pump(std::uint64_t horizon_ticks) {
   consumer_.refresh();
   for (Source& source : sources_) {
     source.counted = source.left;
-    index_new(source);
+    source.spans.clear();
+    source.span = source.offset = 0;
+    source.buffer->unread(source.spans);
   }
+  horizon_ticks = reached_ticks_ = bound(horizon_ticks);
+  for (Source& source : sources_) index_new(source, horizon_ticks);
 
   for (;;) {
     // The lane whose next record is the earliest goes on until another lane's next record is due.
@@ -56,19 +60,46 @@ std::uint64_t Drain::pump(std::uint64_t horizon_ticks) {
   return resolved;
 }
 
-void Drain::index_new(Source& source) {
-  source.spans.clear();
-  source.span = source.offset = 0;
-  source.buffer->unread(source.spans);
+// The time up to which no lane has more than so many records.
+std::uint64_t Drain::bound(std::uint64_t horizon_ticks) {
+  for (const Source& source : sources_) {
+    std::uint64_t before = 0;
+    for (const auto span : source.spans) {
+      if (before + span.size() >= kMostAtOnce && source.left > kMostAtOnce) {
+        horizon_ticks = std::min(horizon_ticks, span[kMostAtOnce - before - 1].ticks);
+        break;
+      }
+      before += span.size();
+    }
+  }
+  return horizon_ticks;
+}
+
+// All that may explain what is resolved up to that time, and a little more: processors' clocks need
+// not agree to the last tick.
+void Drain::index_new(Source& source, std::uint64_t until_ticks) {
+  constexpr std::uint64_t kMore = 1024;
   std::uint64_t position = source.buffer->consumed();
   for (const auto span : source.spans) {
+    const bool reaches_beyond = !span.empty() && span.back().ticks > until_ticks;
+    std::uint64_t wanted = span.size();
+    if (reaches_beyond) {
+      const auto beyond =
+          std::upper_bound(span.begin(), span.end(), until_ticks,
+                           [](std::uint64_t ticks, const Record& r) { return ticks < r.ticks; });
+      wanted = std::min<std::uint64_t>(span.size(),
+                                       static_cast<std::uint64_t>(beyond - span.begin()) + kMore);
+    }
     const std::uint64_t known =
         source.indexed > position ? std::min<std::uint64_t>(source.indexed - position, span.size())
                                   : 0;
-    if (known < span.size()) consumer_.index(source.lane, span.subspan(known));
+    if (known < wanted) {
+      consumer_.index(source.lane, span.subspan(known, wanted - known));
+      source.indexed = position + wanted;
+    }
+    if (wanted < span.size()) return;
     position += span.size();
   }
-  source.indexed = std::max(source.indexed, position);
 }
 
 void Drain::resolve_run(Source& source, std::uint64_t until_ticks) {

@@ -7,6 +7,9 @@
 // the first count is then within the second. What is resolved is merged by time, up to a horizon
 // that lies before the moment when new threads were asked for: a thread that was born later has
 // nothing older to tell.
+//
+// Those who consume the records remember a bounded part of the past. So where much has gathered, a
+// pump goes only as far as a bounded number of each thread's records reaches, and says so.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +50,13 @@ class Drain {
 
   void add(std::shared_ptr<ThreadBuffer> buffer);
 
+  static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 14;
+
   // Reads what there is from before `horizon_ticks`, a time that is past; returns the number of
   // records resolved. Buffers of ended threads are let go once empty.
   std::uint64_t pump(std::uint64_t horizon_ticks = std::numeric_limits<std::uint64_t>::max());
+  // How far the last pump went: to its horizon, or less far where there was too much.
+  std::uint64_t reached_ticks() const noexcept { return reached_ticks_; }
 
   // At the end: tells of what was dropped after a lane's last record, as lost just before this
   // time.
@@ -72,7 +79,8 @@ class Drain {
     std::uint64_t marked = 0;  // dropped records that a gap's mark has told of
   };
 
-  void index_new(Source& source);
+  std::uint64_t bound(std::uint64_t horizon_ticks);
+  void index_new(Source& source, std::uint64_t until_ticks);
   void resolve_run(Source& source, std::uint64_t until_ticks);
   void tally(Source& source, std::span<const Record> records) noexcept;
   void mark_open_gap(Source& source, std::uint64_t now_ticks);
@@ -82,6 +90,7 @@ class Drain {
   std::vector<Source> sources_;
   Lane next_lane_ = 0;
   std::uint64_t last_ticks_ = 0;
+  std::uint64_t reached_ticks_ = 0;
   std::uint64_t recorded_ = 0;
   std::uint64_t dropped_by_retired_ = 0;
 };
