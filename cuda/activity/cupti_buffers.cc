@@ -94,12 +94,6 @@ void CuptiBuffers::want(bool wanted) noexcept {
   free_.clear();
 }
 
-bool CuptiBuffers::is_filling() noexcept {
-  constexpr std::size_t kMany = kMost / 8;
-  const std::lock_guard lock(mutex_);
-  return filled_.size() >= kMany;
-}
-
 std::size_t CuptiBuffers::wait_for_all(std::chrono::milliseconds longest) {
   std::unique_lock lock(mutex_);
   arrived_.wait_for(lock, longest, [this] { return out_.empty(); });

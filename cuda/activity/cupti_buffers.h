@@ -42,8 +42,6 @@ class CuptiBuffers {
   void reuse(const std::vector<Filled>& buffers);
   // What comes while nobody wants it goes back unread, and is freed.
   void want(bool wanted) noexcept;
-  // Whether many of them wait to be read.
-  bool is_filling() noexcept;
   // Waits until CUPTI holds no buffer, for so long at most. How many it still has.
   std::size_t wait_for_all(std::chrono::milliseconds longest);
 

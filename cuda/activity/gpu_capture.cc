@@ -11,7 +11,6 @@
 #include "activity/cuda_environment.h"
 #include "activity/cuda_runtime.h"
 #include "activity/cupti_activity.h"
-#include "activity/cupti_buffers.h"
 #include "activity/event_timer.h"
 #include "activity/nvtx_ranges.h"
 #include "base/clock.h"
@@ -115,11 +114,6 @@ class GpuCapture final : public DeviceCapture {
     const bool calls_runtime = runtime_ != nullptr && may_call_runtime();
     if (cupti_ != nullptr) cupti_->drain(consumer, false);
     if (timer_ != nullptr && calls_runtime) timer_->drain(consumer, false);
-  }
-
-  // Events must be asked for while they are few: there is a bounded number of them.
-  bool is_filling() const noexcept override {
-    return timer_ != nullptr || CuptiBuffers::instance().is_filling();
   }
 
   void begin_writer() noexcept override { writer_ = std::this_thread::get_id(); }

@@ -52,9 +52,6 @@ class DeviceCapture {
   // little.
   virtual void drain(DeviceConsumer& consumer, bool all) = 0;
 
-  // Whether so much waits for drain() that it should be called soon.
-  virtual bool is_filling() const noexcept { return false; }
-
   // The program has begun to use a device.
   virtual bool is_in_use() const noexcept { return true; }
   // All but what the profile itself counts.

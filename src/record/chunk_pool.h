@@ -44,10 +44,6 @@ class ChunkPool {
   // Frees the chunks that are not in use. When recording is over.
   void trim() noexcept;
 
-  std::size_t in_use() const noexcept {
-    const std::size_t free = free_.size();
-    return allocated() > free ? allocated() - free : 0;
-  }
   std::size_t allocated() const noexcept { return allocated_.load(std::memory_order_relaxed); }
 
  private:

@@ -30,11 +30,11 @@ std::size_t max_fold_bytes(std::size_t cap) { return cap / 8; }
 std::size_t max_kept_bytes(std::size_t cap) { return cap / 8; }
 constexpr std::size_t kSmallestCap = std::size_t{1} << 20;
 
-// The writer looks as often as the busiest program could not fill half of the room for records
-// meanwhile: a sleep that ends costs it more than some hundred records.
+// The writer sleeps as long as the busiest program could not fill the room for records meanwhile:
+// a sleep that ends costs it more than some hundred records.
 std::chrono::milliseconds writer_pause(std::size_t cap) {
   constexpr std::size_t kMostRecordsInMs = 20'000;
-  const std::size_t room = max_chunks(cap) / 2 * Chunk::kCapacity;
+  const std::size_t room = max_chunks(cap) * Chunk::kCapacity;
   return std::chrono::milliseconds(std::clamp<std::size_t>(room / kMostRecordsInMs, 2, 48));
 }
 
@@ -259,38 +259,18 @@ Result<void> SessionState::start_writer() {
   return result;
 }
 
-// The writer leaves the processor to what is recorded: it works when a window is over, when much
-// has gathered, and every second, since what it has not written is lost if the program is killed.
-bool SessionState::is_due(std::chrono::steady_clock::duration waited) const noexcept {
-  constexpr auto kLongest = std::chrono::seconds(1);
-  // Of what devices did, it is remembered for so long in which scope it was asked for.
-  constexpr std::size_t kMostWithDevice = 64;
-  if (waited >= kLongest || layertrace::detail::recording.load(std::memory_order_relaxed) == 0)
-    return true;
-  std::size_t most = max_chunks(options_.memory_cap_bytes) / 2;
-  if (device_ != nullptr) {
-    if (device_->is_filling()) return true;
-    most = std::min(most, kMostWithDevice);
-  }
-  return recording_->pool().in_use() >= most;
-}
-
 void SessionState::run_writer() noexcept {
   pthread_setname_np(pthread_self(), "layertrace");
   constexpr std::size_t kReadyChunks = 8;
   const auto pause = writer_pause(options_.memory_cap_bytes);
   if (device_ != nullptr) device_->begin_writer();
-  auto written = std::chrono::steady_clock::now();
   std::unique_lock lock(wake_mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, pause, [this] { return stopping_; });
     lock.unlock();
     try {
       const std::lock_guard pipeline_lock(pipeline_mutex_);
-      if (const auto now = std::chrono::steady_clock::now(); is_due(now - written)) {
-        pipeline_->pump(clock_ticks());
-        written = now;
-      }
+      pipeline_->pump(clock_ticks());
       if (device_ != nullptr && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
         pipeline_->take(hooks_->sample_devices());
     } catch (...) {  // no memory, most likely: the program goes on, the recording does not

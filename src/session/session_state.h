@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -64,7 +63,6 @@ class SessionState {
   void turn_device(bool on) noexcept;
   void rest_device() noexcept;
   Result<void> start_writer();
-  bool is_due(std::chrono::steady_clock::duration waited) const noexcept;
   void run_writer() noexcept;
   void restore_terminate_handler() const;
   Health closing_health() const;

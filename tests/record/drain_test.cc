@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -203,6 +204,35 @@ TEST(Drain, TellsNothingFromBeyondTheHorizon) {
   EXPECT_EQ(drain.pump(15), 3u);
   EXPECT_EQ(drain.pump(), 1u);
   EXPECT_THAT(ticks_in_order(consumer), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 20));
+  EXPECT_FALSE(consumer.index_was_late);
+}
+
+// Whoever reads them remembers a bounded part of the past.
+TEST(Drain, GoesNoFurtherAtOnceThanSoManyRecordsOfALaneReach) {
+  constexpr std::uint64_t kMany = 3 * Drain::kMostAtOnce;
+  ChunkPool pool(2 * kMany / Chunk::kCapacity);
+  KeepingConsumer consumer;
+  Drain drain(consumer);
+  const auto busy = make_buffer(pool, 1);
+  const auto quiet = make_buffer(pool, 2);
+  drain.add(busy);
+  drain.add(quiet);
+  for (std::uint64_t ticks = 0; ticks < kMany; ticks += 2) {
+    busy->begin(op_begin(ticks));
+    busy->end(op_end(ticks + 1));
+  }
+  for (std::uint64_t ticks = 500; ticks < kMany; ticks += 1000) quiet->mark(step_mark(ticks));
+  const std::uint64_t horizon = kMany - 10;
+  EXPECT_EQ(drain.pump(horizon), Drain::kMostAtOnce + Drain::kMostAtOnce / 1000);
+  EXPECT_EQ(drain.reached_ticks(), Drain::kMostAtOnce - 1);
+  int pumps = 1;
+  for (; drain.reached_ticks() < horizon; ++pumps) drain.pump(horizon);
+  EXPECT_EQ(pumps, 3);
+  EXPECT_EQ(drain.reached_ticks(), horizon);
+  drain.pump();
+  EXPECT_EQ(consumer.order.size(), kMany + kMany / 1000);
+  const auto ticks = ticks_in_order(consumer);
+  EXPECT_TRUE(std::is_sorted(ticks.begin(), ticks.end()));
   EXPECT_FALSE(consumer.index_was_late);
 }
 

@@ -441,6 +441,43 @@ def test_record_function_is_a_region() -> None:
     assert region.start_ns <= cosh.start_ns < (region.end_ns or 0)
 
 
+@pytest.mark.parametrize("ops", [True, False])
+def test_what_pytorch_reports_is_seen_with_and_without_operators(ops: bool) -> None:
+    model = Pair()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(TensorDataset(torch.randn(6, 3)), batch_size=2)
+    with layertrace.profile(model, optimizer=optimizer, ops=ops) as session:
+        for (x,) in loader:
+            with torch.profiler.record_function("augment"):
+                x = x + 1
+            with pytest.raises(ValueError), torch.profiler.record_function("broken"):
+                raise ValueError
+            model(x).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    phases = session.profile.outside
+    assert phases["data"].calls.mean > 0
+    assert phases["optimizer"].calls.mean > 0
+    assert phases["other"].calls.mean == 2  # the two regions of the program's own
+
+
+def test_record_function_is_left_as_it_was() -> None:
+    from torch.autograd.profiler import record_function
+
+    before = dict(vars(record_function))
+    inside = torch.profiler.record_function("begun before")
+    inside.__enter__()
+    with layertrace.profile(Pair(), ops=False) as session:
+        inside.__exit__(None, None, None)
+        open_at_the_end = torch.profiler.record_function("ended after")
+        open_at_the_end.__enter__()
+        with pytest.raises(layertrace.Error), layertrace.profile(Pair(), ops=False):
+            pass
+        session.step()
+    assert dict(vars(record_function)) == before
+    open_at_the_end.__exit__(None, None, None)
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_data_loader_is_the_phase_data(workers: int) -> None:
     model = Pair()

@@ -1,0 +1,56 @@
+// The last calls, by their correlation.
+#include "attribute/call_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+
+namespace layertrace {
+namespace {
+
+TEST(CallTable, KeepsACallUnderItsNumber) {
+  CallTable table;
+  EXPECT_EQ(table.find(7), nullptr);
+  table.of(7).scope = 70;
+  table.of(8).scope = 80;
+  EXPECT_EQ(table.of(7).scope, 70u);
+  EXPECT_EQ(table.find(8)->scope, 80u);
+  EXPECT_EQ(table.find(9), nullptr);
+}
+
+// Whatever the numbers, those of the last are there, and no other.
+TEST(CallTable, GivesThePlacesOfTheOldestToOthers) {
+  constexpr unsigned kBits = 4;
+  constexpr std::uint64_t kMost = 1U << kBits;
+  std::mt19937 random(1);
+  CallTable table(kBits);
+  std::map<std::uint32_t, std::uint64_t> known;  // and which came when
+  for (std::uint64_t i = 1; i <= 2000; ++i) {
+    const auto correlation = static_cast<std::uint32_t>(random() % 1000);
+    CallTable::Call& call = table.of(correlation);
+    if (!known.contains(correlation)) {
+      EXPECT_EQ(call.scope, 0u);
+      call.scope = i;
+      known[correlation] = i;
+      if (known.size() > kMost) {
+        const auto oldest = std::min_element(known.begin(), known.end(),
+                                             [](auto& a, auto& b) { return a.second < b.second; });
+        known.erase(oldest);
+      }
+    }
+    for (std::uint32_t each = 0; each < 1000; each += 7) {
+      const auto expected = known.find(each);
+      const CallTable::Call* found = table.find(each);
+      ASSERT_EQ(found != nullptr, expected != known.end());
+      if (found != nullptr) {
+        ASSERT_EQ(found->scope, expected->second);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace layertrace
