@@ -144,12 +144,13 @@ std::optional<OpCost> int8pack_mm_cost(const Arguments& arguments) {
   return rows_times(arguments.tensor(0), weight->sizes[0], 1);
 }
 
-// Scales and zero points are (groups, n, 2), or (groups, n) apart; they are applied to the weights
-// as these are read, and not counted. Slots: input, scales.
+// n rows, of which CUDA's tiles of four dimensions have eight each (_meta_registrations.py, 2.15).
+// Scales are applied to the weights as these are read, and not counted. Slots: input, weight.
 std::optional<OpCost> int4pack_mm_cost(const Arguments& arguments) {
-  const TensorShape* scales = arguments.tensor(1);
-  if (scales == nullptr || scales->sizes.size() < 2) return {};
-  return rows_times(arguments.tensor(0), scales->sizes[1], 0);
+  const TensorShape* weight = arguments.tensor(1);
+  if (weight == nullptr || (weight->sizes.size() != 2 && weight->sizes.size() != 4)) return {};
+  const int rows_per_tile = weight->sizes.size() == 4 ? 8 : 1;
+  return rows_times(arguments.tensor(0), Count(weight->sizes[0]) * rows_per_tile, 0);
 }
 
 // Slots: input, out_features.
@@ -188,12 +189,12 @@ constexpr FormulaRow kMatmulRows[] = {
     {"aten::dot", kMatrix, dot_cost, {"self", "tensor"}},
     {"aten::vdot", kMatrix, dot_cost, {"self", "other"}},
     {"aten::_weight_int8pack_mm", kMatrix, int8pack_mm_cost, {"self", "mat2"}},
-    {"aten::_weight_int4pack_mm", kMatrix, int4pack_mm_cost, {"self", "qScaleAndZeros"}},
-    {"aten::_weight_int4pack_mm_for_cpu", kMatrix, int4pack_mm_cost, {"self", "qScaleAndZeros"}},
+    {"aten::_weight_int4pack_mm", kMatrix, int4pack_mm_cost, {"self", "mat2"}},
+    {"aten::_weight_int4pack_mm_for_cpu", kMatrix, int4pack_mm_cost, {"self", "mat2"}},
     {"aten::_weight_int4pack_mm_with_scales_and_zeros",
      kMatrix,
      int4pack_mm_cost,
-     {"self", "qScale"}},
+     {"self", "mat2"}},
     {"aten::_dyn_quant_matmul_4bit", kMatrix, dynamic_4bit_mm_cost, {"inp", "out_features"}},
     {"aten::_mixed_dtypes_linear", kMatrix, mixed_dtypes_linear_cost, {"input", "scale", "bias"}},
 };
