@@ -20,6 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "src/capture": {"src/base", "src/record"},
     "src/attribute": {"src/base", "src/record"},
     "src/flops": {"src/base"},
+    "src/roofline": {"src/base"},
     "src/report": {"src/base", "src/attribute"},
     "src/perfetto": {"src/base", "src/record", "src/attribute"},
     "src/session": {
