@@ -13,9 +13,10 @@ to the mean of these two, with the interval in which that median lies by 95 %: m
 speed within a second. In a round each way has its turn, in an order in which it follows another one
 each time.
 
-The bars for steps are for the processor time of all threads, in which layertrace's writer is
-included: the mean over the counted steps, so that a burst between others is in it. Beside it stand
-wall time and the processor time of the thread that trains, as the median of the steps.
+A bar for a step is for how long the step takes: wall time, the median of the steps. It is told
+beside it whether it also holds for the processor time of all threads, in which layertrace's writer
+is included, which works on another core: the mean over the counted steps, so that a burst between
+others is in it. The table has the processor time of the thread that trains, too.
 
 Then a chain of modules that do nothing is called: what one call of a module costs. The bar is for
 the processor time of the thread that calls.
@@ -496,8 +497,8 @@ def at_most(limit: float, what: str, estimate: Estimate, form: str, unit: str) -
 
 
 def step_verdicts(measured: Measured) -> list[Verdict]:
-    def ratio(way: str) -> Estimate:
-        return Estimate.of(measured.ratios(way, "processor"))
+    def ratio(way: str, clock: str = "wall") -> Estimate:
+        return Estimate.of(measured.ratios(way, clock))
 
     title = measured.load.title
     sham, after = ratio(SHAM), ratio(AFTER_STOP)
@@ -508,6 +509,10 @@ def step_verdicts(measured: Measured) -> list[Verdict]:
     return [
         at_most(1.05, f"{title}: {LAYERS}", ratio(LAYERS), ".3f", "×"),
         at_most(1.20, f"{title}: {OPS}", ratio(OPS), ".3f", "×"),
+        *(
+            at_most(limit, f"{title}: {way}, all threads", ratio(way, ALL_THREADS), ".3f", "×")
+            for way, limit in ((LAYERS, 1.05), (OPS, 1.20))
+        ),
         Verdict(f"{title}: {AFTER_STOP}", f"{value} ×, {interval}", as_sham, same, enough),
     ]
 
