@@ -8,9 +8,9 @@ step waits for it at its end. Ways to run a step take turns as there, each betwe
 without a tool, and a figure is the median of the ratios to these.
 
 Bars, for layertrace with CUPTI alone: its step at most 1.10 times as long as without, and what it
-adds at most a third of what torch.profiler adds. That is without operators: a callback for each of
-them that does nothing makes PyTorch's own step 1.13 times as long already. With operators it is
-told beside it whether the bars hold. The simulated CUPTI's own work is in all of them. With CUDA
+adds at most a third of what torch.profiler adds. That is without operators, for which PyTorch takes
+its slower path as soon as anybody listens. With operators it is told beside it whether the bars
+hold. The simulated CUPTI's own work is in all of them. With CUDA
 events too ("both", the default) it is reported without a bar.
 
 No figure here is a GPU's performance. Timings are no tests: a missed bar is printed, and the exit

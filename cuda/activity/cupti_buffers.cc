@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <new>
 #include <utility>
 
 namespace layertrace::cuda {
@@ -51,18 +53,28 @@ void CuptiBuffers::give_back(std::uint8_t* data, std::size_t bytes) noexcept {
   }
   const bool ours = take_back(data);
   try {
-    if (wanted_ && bytes != 0) {
-      filled_.push_back({data, bytes, ours});
-    } else if (wanted_ && ours) {
-      free_.push_back(data);
-    } else if (ours) {
+    if (!ours) {
+      if (wanted_ && bytes != 0) take_copy(data, bytes);
+    } else if (!wanted_) {
       forget(data);
+    } else if (bytes != 0) {
+      filled_.push_back({data, bytes});
+    } else {
+      free_.push_back(data);
     }
   } catch (...) {  // no memory for the entry
     ++lost_;
     if (ours) forget(data);
   }
   arrived_.notify_all();
+}
+
+void CuptiBuffers::take_copy(const std::uint8_t* data, std::size_t bytes) {
+  filled_.reserve(filled_.size() + 1);
+  auto* copy = static_cast<std::uint8_t*>(std::malloc(bytes));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, data, bytes);
+  filled_.push_back({copy, bytes, /*is_copy=*/true});
 }
 
 void CuptiBuffers::forget(std::uint8_t* data) noexcept {
@@ -78,7 +90,11 @@ std::vector<CuptiBuffers::Filled> CuptiBuffers::take_filled() {
 void CuptiBuffers::reuse(const std::vector<Filled>& buffers) {
   const std::lock_guard lock(mutex_);
   for (const Filled& buffer : buffers) {
-    if (buffer.ours) free_.push_back(buffer.data);
+    if (buffer.is_copy) {
+      std::free(buffer.data);
+    } else {
+      free_.push_back(buffer.data);
+    }
   }
 }
 
@@ -87,7 +103,11 @@ void CuptiBuffers::want(bool wanted) noexcept {
   wanted_ = wanted;
   if (wanted) return;
   for (const Filled& buffer : filled_) {
-    if (buffer.ours) forget(buffer.data);
+    if (buffer.is_copy) {
+      std::free(buffer.data);
+    } else {
+      forget(buffer.data);
+    }
   }
   for (std::uint8_t* buffer : free_) forget(buffer);
   filled_.clear();

@@ -2,8 +2,8 @@
 // own, and gives them back filled.
 //
 // Its callbacks are the process's: a client that was there before us may have left it a buffer, and
-// that comes to us, too. It is read, and neither used again nor freed: its owner still counts on
-// it.
+// that comes to us, too. It stays its owner's, who may do with it what it likes once it has been
+// handed over: so what it holds is copied there and then.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class CuptiBuffers {
   struct Filled {
     std::uint8_t* data;
     std::size_t bytes;
-    bool ours = true;
+    bool is_copy = false;  // of somebody else's
   };
 
   // One for the process, as CUPTI has one client.
@@ -51,6 +51,7 @@ class CuptiBuffers {
 
  private:
   void forget(std::uint8_t* data) noexcept;
+  void take_copy(const std::uint8_t* data, std::size_t bytes);
   // Was it with CUPTI? Then it no longer is.
   bool take_back(const std::uint8_t* data) noexcept;
 

@@ -180,6 +180,7 @@ struct GpuHealth {
   std::uint64_t unknown = 0;        // of a kind that is not known
   std::uint64_t untimed = 0;        // activities without a start or an end; left out
   std::uint64_t reversed = 0;       // activities that end before they begin; left out
+  std::uint64_t early = 0;          // activities that begin before they were asked for; kept
   std::uint64_t outside_steps = 0;  // activities asked for while nothing was recorded; left out
   std::uint64_t event_pairs = 0;    // CUDA events around layers, as pairs
   std::uint64_t events_missed =

@@ -329,6 +329,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("event_pairs", &GpuHealth::event_pairs)
       .def_ro("events_missed", &GpuHealth::events_missed)
       .def_ro("events_capturing", &GpuHealth::events_capturing)
+      .def_ro("early", &GpuHealth::early)
       .def_ro("earlier_graphs", &GpuHealth::earlier_graphs);
   nb::class_<Health>(m, "Health")
       .def("__repr__", repr_of("attributed_share", "activities", "nodes", "dropped", "cut"))

@@ -297,6 +297,9 @@ class GpuHealth:
     def events_capturing(self) -> int:
         """Pairs not made, since the stream was being captured."""
     @property
+    def early(self) -> int:
+        """Activities that begin before they were asked for; kept."""
+    @property
     def earlier_graphs(self) -> int:
         """Activities of graphs captured while nothing was recorded."""
 

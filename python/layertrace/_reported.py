@@ -30,24 +30,44 @@ class _Reports:
             self._users += 1
             if self._users == 1:
                 self._enter, self._exit = record_function.__enter__, record_function.__exit__
-                record_function.__enter__, record_function.__exit__ = self._methods()  # type: ignore[method-assign]
+                self._ours = self._methods()
+                record_function.__enter__, record_function.__exit__ = self._ours  # type: ignore[method-assign]
 
     def remove(self) -> None:
         with self._lock:
             self._users -= 1
-            if self._users == 0:
+            if self._users != 0:
+                return
+            # Where somebody else has put something in their place since, they stay below it: with
+            # nothing recorded they only pass calls on.
+            if record_function.__enter__ is self._ours[0]:
                 record_function.__enter__ = self._enter  # type: ignore[method-assign]
+            if record_function.__exit__ is self._ours[1]:
                 record_function.__exit__ = self._exit  # type: ignore[method-assign]
-                self._places.clear()
+            self._places.clear()
 
     def _methods(self):  # type: ignore[no-untyped-def]
         enter, leave, places = self._enter, self._exit, self._places
 
+        def end(reported: record_function) -> None:
+            key = (id(reported), threading.get_ident())
+            if places and (mine := places.get(key)):
+                place = mine.pop()
+                if not mine:
+                    del places[key]
+                # As PyTorch's own callbacks are told: not whether it was left by an exception.
+                _core.leave_region(place, False)
+
         @functools.wraps(enter)
         def enter_reported(self: record_function) -> record_function:
-            if place := _core.enter_reported(self.name):
-                places.setdefault((id(self), threading.get_ident()), []).append(place)
-            return enter(self)
+            # 0 where nothing is recorded: kept, too, so that ends find their own beginnings.
+            place = _core.enter_reported(self.name)
+            places.setdefault((id(self), threading.get_ident()), []).append(place)
+            try:
+                return enter(self)
+            except BaseException:
+                end(self)
+                raise
 
         @functools.wraps(leave)
         def leave_reported(
@@ -56,11 +76,10 @@ class _Reports:
             error: BaseException | None,
             traceback: TracebackType | None,
         ) -> None:
-            leave(self, kind, error, traceback)
-            if places and (mine := places.get(key := (id(self), threading.get_ident()))):
-                _core.leave_region(mine.pop(), kind is not None)
-                if not mine:
-                    del places[key]
+            try:
+                leave(self, kind, error, traceback)
+            finally:
+                end(self)
 
         return enter_reported, leave_reported
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "record/device_record.h"
@@ -24,6 +25,13 @@ class CallTable {
   // Of two to the power of so many: further ones take the place of the oldest.
   explicit CallTable(unsigned bits = 15) : most_(std::size_t{1} << bits), buckets_(most_) {}
 
+  // Twice as many from now on.
+  void grow() {
+    CallTable larger(*this, 2 * most_);
+    *this = std::move(larger);
+  }
+  std::size_t most() const noexcept { return most_; }
+
   // nullptr for one that is not there.
   Call* find(std::uint32_t correlation) noexcept {
     for (std::uint32_t at = buckets_[bucket_of(correlation)]; at != 0;) {
@@ -41,6 +49,14 @@ class CallTable {
   }
 
  private:
+  CallTable(const CallTable& other, std::size_t most) : most_(most), buckets_(most) {
+    const std::size_t oldest = other.next_ - other.entries_.size();
+    for (std::size_t i = oldest; i < other.next_; ++i) {
+      const Call& call = other.entries_[i % other.most_].call;
+      add(call.correlation) = call;
+    }
+  }
+
   struct Entry {
     Call call;
     std::uint32_t next = 0;  // in its bucket; one more than where it lies
@@ -52,12 +68,13 @@ class CallTable {
   }
 
   Call& add(std::uint32_t correlation) {
-    std::size_t at = next_++ % most_;
+    const std::size_t at = next_ % most_;
     if (at == entries_.size()) {
       entries_.emplace_back();
     } else {
       unlink(at);
     }
+    ++next_;
     Entry& entry = entries_[at];
     std::uint32_t& bucket = buckets_[bucket_of(correlation)];
     entry = {{.launch = {}, .correlation = correlation}, bucket};

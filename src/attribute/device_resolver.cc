@@ -22,6 +22,8 @@ void DeviceResolver::tag(const DeviceTag& tag) {
 }
 
 void DeviceResolver::launch(const DeviceLaunch& launch) {
+  // None of those that came at once may push out another before it is looked for.
+  if (++launches_ > calls_.most() / 2 && calls_.most() < kMostCalls) calls_.grow();
   Call& known = calls_.of(launch.correlation);
   known.launch = launch;
   known.launched = true;
@@ -43,6 +45,7 @@ void DeviceResolver::sample(const DeviceSample& sample) {
 }
 
 void DeviceResolver::settle(std::uint64_t horizon_ticks, bool last) {
+  launches_ = 0;
   // A node's scope is looked for as soon as it can be: a replay comes when it is long forgotten.
   std::erase_if(unplaced_nodes_, [&](std::uint64_t id) {
     GraphNode& node = graph_nodes_[id];

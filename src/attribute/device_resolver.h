@@ -41,6 +41,7 @@ class DeviceResolver final : public DeviceConsumer {
 
  private:
   using Call = CallTable::Call;
+  static constexpr std::size_t kMostCalls = std::size_t{1} << 18;
   static constexpr std::size_t kMostGraphNodes = std::size_t{1} << 20;
 
   Call* find_call(std::uint32_t correlation);
@@ -63,6 +64,7 @@ class DeviceResolver final : public DeviceConsumer {
   const TickScale scale_;
   const std::uint32_t session_;  // what was left open in another one is not ours
   CallTable calls_;
+  std::size_t launches_ = 0;  // since the last settling
   std::vector<DeviceActivity> waiting_;
   std::vector<std::uint32_t> waits_;  // calls that wait for a device, by correlation
   std::vector<DeviceEventPair> pairs_;

@@ -114,6 +114,7 @@ void Fold::device(const DeviceSpan& span) {
   cell.busy.add({span.start_ns, span.start_ns + ns});
   step->sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
   if (span.cause == Cause::kEarlierGraph) ++earlier_graphs_;
+  if (span.start_ns < span.launch_ns) ++early_;
   (step->end_ns == 0 ? rest_kernels_ : kernels_).add(span);
 }
 

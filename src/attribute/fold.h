@@ -124,6 +124,7 @@ class Fold final : public SpanSink {
   KernelTable rest_kernels_;          // of the step that has not ended yet
   std::uint64_t outside_window_ = 0;  // what a device did, asked for while nothing was recorded
   std::uint64_t event_pairs_ = 0;
+  std::uint64_t early_ = 0;
   std::uint64_t earlier_graphs_ = 0;
   // There may be very many: each is kept small, in a list that grows by pieces.
   struct KeptStep {

@@ -21,6 +21,7 @@ void add_closing(Health& health, const Health& closing) {
   health.gpu = closing.gpu;
   health.gpu.outside_steps = told.outside_steps;
   health.gpu.event_pairs = told.event_pairs;
+  health.gpu.early = told.early;
   health.gpu.earlier_graphs = told.earlier_graphs;
   health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
 }
@@ -153,6 +154,7 @@ void Fold::fill_health(Health& health) const {
   health.thrown_scopes = thrown_scopes_;
   health.gpu.outside_steps = outside_window_;
   health.gpu.event_pairs = event_pairs_;
+  health.gpu.early = early_;
   health.gpu.earlier_graphs = earlier_graphs_;
   health.notes = notes_;
 }

@@ -60,13 +60,16 @@ std::uint64_t Drain::pump(std::uint64_t horizon_ticks) {
   return resolved;
 }
 
-// The time up to which no lane has more than so many records.
-std::uint64_t Drain::bound(std::uint64_t horizon_ticks) {
+// The time up to which no lane has more than so many records, but each at least one: counters of
+// two processors need not agree, and a pump must go on.
+std::uint64_t Drain::bound(std::uint64_t horizon_ticks) const {
   for (const Source& source : sources_) {
+    if (source.left <= kMostAtOnce) continue;
     std::uint64_t before = 0;
     for (const auto span : source.spans) {
-      if (before + span.size() >= kMostAtOnce && source.left > kMostAtOnce) {
-        horizon_ticks = std::min(horizon_ticks, span[kMostAtOnce - before - 1].ticks);
+      if (before + span.size() >= kMostAtOnce) {
+        const std::uint64_t last = span[kMostAtOnce - before - 1].ticks;
+        horizon_ticks = std::min(horizon_ticks, std::max(last, source.spans[0][0].ticks));
         break;
       }
       before += span.size();
@@ -75,20 +78,19 @@ std::uint64_t Drain::bound(std::uint64_t horizon_ticks) {
   return horizon_ticks;
 }
 
-// All that may explain what is resolved up to that time, and a little more: processors' clocks need
-// not agree to the last tick.
+// All that may explain what is resolved up to that time, and a little more, for the same reason.
 void Drain::index_new(Source& source, std::uint64_t until_ticks) {
-  constexpr std::uint64_t kMore = 1024;
+  std::uint64_t more = kIndexedAhead;
   std::uint64_t position = source.buffer->consumed();
   for (const auto span : source.spans) {
-    const bool reaches_beyond = !span.empty() && span.back().ticks > until_ticks;
     std::uint64_t wanted = span.size();
-    if (reaches_beyond) {
+    if (!span.empty() && span.back().ticks > until_ticks) {
       const auto beyond =
           std::upper_bound(span.begin(), span.end(), until_ticks,
                            [](std::uint64_t ticks, const Record& r) { return ticks < r.ticks; });
-      wanted = std::min<std::uint64_t>(span.size(),
-                                       static_cast<std::uint64_t>(beyond - span.begin()) + kMore);
+      const auto inside = static_cast<std::uint64_t>(beyond - span.begin());
+      wanted = std::min<std::uint64_t>(span.size(), inside + more);
+      more -= wanted - inside;
     }
     const std::uint64_t known =
         source.indexed > position ? std::min<std::uint64_t>(source.indexed - position, span.size())

@@ -51,6 +51,7 @@ class Drain {
   void add(std::shared_ptr<ThreadBuffer> buffer);
 
   static constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 14;
+  static constexpr std::uint64_t kIndexedAhead = std::uint64_t{1} << 12;
 
   // Reads what there is from before `horizon_ticks`, a time that is past; returns the number of
   // records resolved. Buffers of ended threads are let go once empty.
@@ -79,7 +80,7 @@ class Drain {
     std::uint64_t marked = 0;  // dropped records that a gap's mark has told of
   };
 
-  std::uint64_t bound(std::uint64_t horizon_ticks);
+  std::uint64_t bound(std::uint64_t horizon_ticks) const;
   void index_new(Source& source, std::uint64_t until_ticks);
   void resolve_run(Source& source, std::uint64_t until_ticks);
   void tally(Source& source, std::span<const Record> records) noexcept;

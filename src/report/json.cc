@@ -116,6 +116,7 @@ Json gpu_json(const GpuHealth& gpu) {
           {"unknown", gpu.unknown},
           {"untimed", gpu.untimed},
           {"reversed", gpu.reversed},
+          {"early", gpu.early},
           {"outside_steps", gpu.outside_steps},
           {"event_pairs", gpu.event_pairs},
           {"events_missed", gpu.events_missed},

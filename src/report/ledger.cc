@@ -162,6 +162,12 @@ void add_gpu_records(const GpuHealth& gpu, std::vector<Sentence>& out) {
   add(gpu.events_capturing, "pair of events not made while its stream was captured",
       "pairs of events not made while their streams were captured");
   if (!parts.empty()) out.push_back({"Of the GPU's records: " + join(parts, ", ") + "."});
+  if (gpu.early != 0) {
+    out.push_back(
+        {fmt::format("{}, by their clocks, which do not agree; kept as told.",
+                     quantity(gpu.early, "activity of the GPU begins before the host asked for it",
+                              "activities of the GPU begin before the host asked for them"))});
+  }
   if (gpu.earlier_graphs != 0) {
     out.push_back({fmt::format(
         "{} of CUDA graphs that were captured while nothing was recorded: what launched a graph "

@@ -32,9 +32,7 @@ std::uint64_t Pipeline::pump(std::uint64_t horizon_ticks) {
   std::uint64_t records = 0;
   do {
     records += drain_.pump(horizon_ticks);
-    if (device_ == nullptr) continue;
-    intake_.refresh();  // the names of kernels
-    device_resolver_.settle(drain_.reached_ticks());
+    if (device_ != nullptr) device_resolver_.settle(drain_.reached_ticks());
   } while (drain_.reached_ticks() < horizon_ticks);
   if (records != 0 || device_ != nullptr) writer_->flush();
   return records;

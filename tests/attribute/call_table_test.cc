@@ -52,5 +52,21 @@ TEST(CallTable, GivesThePlacesOfTheOldestToOthers) {
   }
 }
 
+TEST(CallTable, KeepsWhatItHasWhenItGrows) {
+  CallTable table(2);
+  for (std::uint32_t i = 1; i <= 6; ++i) table.of(10 * i).scope = i;
+  table.grow();
+  EXPECT_EQ(table.most(), 8u);
+  for (std::uint32_t i = 7; i <= 10; ++i) table.of(10 * i).scope = i;
+  EXPECT_EQ(table.find(20), nullptr);
+  for (std::uint32_t i = 3; i <= 10; ++i) {
+    ASSERT_NE(table.find(10 * i), nullptr) << i;
+    EXPECT_EQ(table.find(10 * i)->scope, i);
+  }
+  table.of(110).scope = 11;
+  EXPECT_EQ(table.find(30), nullptr);
+  EXPECT_EQ(table.find(40)->scope, 4u);
+}
+
 }  // namespace
 }  // namespace layertrace

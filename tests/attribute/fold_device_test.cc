@@ -137,6 +137,21 @@ TEST_F(DeviceFold, CountsEarlierGraphsWithALayerAndWithout) {
   EXPECT_EQ(profile.health.gpu.event_pairs, 0u);
 }
 
+// Two clocks need not agree. What is told is kept, and said to be odd.
+TEST_F(DeviceFold, KeepsAndCountsWhatBeginsBeforeItWasAskedFor) {
+  script_.thread().on(0).step(100, 0).off(100);
+  const Profile profile = fold([&](Fold& fold) {
+    fold.device(kernel("a", 30, 20, 25));
+    fold.device(kernel("a", 30, 30, 35));
+    DeviceSpan unasked = kernel("a", 0, 40, 45);  // by a call that was not recorded
+    unasked.launch_ns = 0;
+    fold.device(unasked);
+  });
+  EXPECT_EQ(profile.health.gpu.early, 1u);
+  EXPECT_EQ(stats_of(profile, "a").activities.mean, 3);
+  EXPECT_EQ(stats_of(profile, "a").activity_ns.mean, 15);
+}
+
 TEST_F(DeviceFold, ChargesIdleTimeToTheInnermostLayer) {
   ThreadScript& t = script_.thread();
   t.on(0).enter(10, "a").region(12, "part").enter(20, "a.b").leave(40).end_region(45).leave(50);

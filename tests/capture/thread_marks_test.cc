@@ -302,5 +302,42 @@ TEST_F(ThreadMarks, PushTheInnermostFrame) {
   EXPECT_EQ(device_->pushed, std::vector{id(9)});
 }
 
+// What runs between two nodes is the engine's, after whichever of them.
+TEST_F(ThreadMarks, TellADeviceOnceOfWhatRunsBetweenNodes) {
+  const auto id = [&](std::uint64_t number) {
+    return frame_id(recording_->session(), kMarkedKey, number);
+  };
+  const auto node = [&] { return state_->enter_node(kNodeName, kUnknownNode, 0, sequence_); };
+  leave(node());  // records 1 and 2
+  EXPECT_EQ(device_->pushed, std::vector{id(2)});
+  const Place second = node();  // record 3
+  EXPECT_EQ(device_->pushed, (std::vector{id(2), id(3)}));
+  leave(second);
+  EXPECT_EQ(device_->pushed, std::vector{id(2)});
+  state_->mark(RecordKind::kStep, 0, 0);  // record 5: no longer between nodes
+  EXPECT_EQ(device_->pushed, std::vector{id(5)});
+  leave(node());
+  EXPECT_EQ(device_->pushed, std::vector{id(7)});
+  // Inside the pass on its own thread, likewise.
+  const Place pass = region(static_cast<std::uint8_t>(Phase::kBackward));  // record 8
+  leave(node());
+  EXPECT_EQ(device_->pushed, (std::vector{id(7), id(10)}));
+  leave(node());
+  EXPECT_EQ(device_->pushed, (std::vector{id(7), id(10)}));
+  leave(pass);
+  EXPECT_EQ(device_->pushed, std::vector{id(13)});
+}
+
+TEST_F(ThreadMarks, TellADeviceAgainWhenTheLastTimeIsLongAgo) {
+  constexpr std::uint64_t kLong = 4096;
+  leave(state_->enter_node(kNodeName, kUnknownNode, 0, sequence_));
+  const std::uint64_t first = device_->top();
+  for (std::uint64_t i = 0; i < kLong; i += 2) {
+    EXPECT_EQ(device_->top(), first);
+    leave(state_->enter_node(kNodeName, kUnknownNode, 0, sequence_));
+  }
+  EXPECT_NE(device_->top(), first);
+}
+
 }  // namespace
 }  // namespace layertrace

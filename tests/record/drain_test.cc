@@ -225,6 +225,7 @@ TEST(Drain, GoesNoFurtherAtOnceThanSoManyRecordsOfALaneReach) {
   const std::uint64_t horizon = kMany - 10;
   EXPECT_EQ(drain.pump(horizon), Drain::kMostAtOnce + Drain::kMostAtOnce / 1000);
   EXPECT_EQ(drain.reached_ticks(), Drain::kMostAtOnce - 1);
+  EXPECT_EQ(consumer.indexed[0].size(), Drain::kMostAtOnce + Drain::kIndexedAhead);
   int pumps = 1;
   for (; drain.reached_ticks() < horizon; ++pumps) drain.pump(horizon);
   EXPECT_EQ(pumps, 3);
@@ -234,6 +235,21 @@ TEST(Drain, GoesNoFurtherAtOnceThanSoManyRecordsOfALaneReach) {
   const auto ticks = ticks_in_order(consumer);
   EXPECT_TRUE(std::is_sorted(ticks.begin(), ticks.end()));
   EXPECT_FALSE(consumer.index_was_late);
+}
+
+// A thread may come from a processor whose counter is ahead.
+TEST(Drain, GoesOnAlsoWhereALanesTimeRunsBackwards) {
+  constexpr std::uint64_t kMany = 2 * Drain::kMostAtOnce;
+  ChunkPool pool(2 * kMany / Chunk::kCapacity);
+  KeepingConsumer consumer;
+  Drain drain(consumer);
+  const auto buffer = make_buffer(pool, 1);
+  drain.add(buffer);
+  buffer->mark(step_mark(10 * kMany));
+  for (std::uint64_t ticks = 1; ticks < kMany; ++ticks) buffer->mark(step_mark(ticks));
+  std::uint64_t read = 0;
+  for (int pumps = 0; pumps < 10 && read < kMany; ++pumps) read += drain.pump(20 * kMany);
+  EXPECT_EQ(read, kMany);
 }
 
 TEST(Drain, LetsAThreadGoNoSoonerThanOthersRecordsFromBeforeIt) {

@@ -89,13 +89,17 @@ TEST(DeviceTree, SaysWhatOfItIsMissing) {
   Profile profile = made::gpu_net();
   profile.health.gpu.events_missed = 1;
   profile.health.gpu.events_capturing = 20;
+  profile.health.gpu.early = 2;
   profile.health.gpu.earlier_graphs = 3;
-  EXPECT_NE(tree(profile).find(
-                "\nOf the GPU's records: 1 pair of events missing, 20 pairs of events not made "
-                "while their streams were captured.\n"
-                "3 activities are of CUDA graphs that were captured while nothing was recorded: "
-                "what launched a graph counts for them.\n"),
-            std::string::npos);
+  EXPECT_NE(
+      tree(profile).find(
+          "\nOf the GPU's records: 1 pair of events missing, 20 pairs of events not made "
+          "while their streams were captured.\n"
+          "2 activities of the GPU begin before the host asked for them, by their clocks, which "
+          "do not agree; kept as told.\n"
+          "3 activities are of CUDA graphs that were captured while nothing was recorded: "
+          "what launched a graph counts for them.\n"),
+      std::string::npos);
 }
 
 }  // namespace

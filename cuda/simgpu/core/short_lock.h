@@ -1,5 +1,5 @@
-// A lock for a few instructions: a mutex would take longer than what it guards. Who holds it
-// neither waits nor calls out.
+// A lock for a few instructions: a mutex would take longer than what it guards. Who holds it waits
+// for nobody; now and then it may need memory.
 #pragma once
 
 #include <atomic>

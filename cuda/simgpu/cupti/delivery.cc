@@ -41,10 +41,15 @@ void Delivery::start_thread() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Delivery::forget_thread() noexcept {
+void Delivery::forget_parent() noexcept {
   std::construct_at(&mutex_);
   std::construct_at(&delivery_mutex_);
   std::construct_at(&new_lock_);
+  // Not destroyed: the parent may have been changing them.
+  std::construct_at(&new_);
+  std::construct_at(&sorting_);
+  std::construct_at(&pending_);
+  new_count_ = 0;
   std::construct_at(&wake_);
   std::construct_at(&flushed_);
   has_thread_ = false;

@@ -42,8 +42,8 @@ class Delivery {
   // Buffers that the client hands out shall be set to zeros first.
   void set_zeroed(bool zeroed) noexcept { zeroed_.store(zeroed); }
 
-  // In a forked child there is no thread of ours.
-  void forget_thread() noexcept;
+  // In a forked child there is no thread of ours, and what it had not delivered is the parent's.
+  void forget_parent() noexcept;
 
  private:
   struct Buffer {

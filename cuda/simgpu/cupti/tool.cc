@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 
 namespace simgpu::cupti {
 namespace {
@@ -37,13 +38,19 @@ Tool& Tool::instance() {
 }
 
 Tool::Tool() {
-  pthread_atfork(nullptr, nullptr, [] {
-    Tool::instance().delivery_.forget_thread();
-    forget_process();
-  });
+  pthread_atfork(nullptr, nullptr, [] { Tool::instance().forget_parent(); });
   for (const FaultKind kind : {FaultKind::kOverlap, FaultKind::kDuplicateCorrelation,
                                FaultKind::kReversedTimestamps, FaultKind::kZeroTimestamps})
     spoils_ = spoils_ || Machine::instance().config().fault(kind).has_value();
+}
+
+// In a forked child: who held a lock in the parent is not there.
+void Tool::forget_parent() noexcept {
+  delivery_.forget_parent();
+  std::construct_at(&watch_mutex_);
+  std::construct_at(&ends_lock_);
+  std::construct_at(&mutex_);
+  forget_process();
 }
 
 void Tool::enable(CUpti_ActivityKind kind, bool on) {

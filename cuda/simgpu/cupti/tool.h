@@ -61,6 +61,7 @@ class Tool final : public Observer {
   static constexpr std::size_t kFunctions = 1024;
 
   Tool();
+  void forget_parent() noexcept;
   bool records(Api api, std::uint32_t id) const noexcept;
   bool tells_of_calls() const noexcept;
   std::uint64_t read_clocks(std::uint32_t correlation) const;
