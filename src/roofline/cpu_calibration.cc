@@ -292,7 +292,7 @@ class Bench {
 };
 
 std::size_t part_bytes(std::size_t threads) {
-  std::byte line[kLineBytes];
+  std::byte line[kLineBytes]{};
   const std::size_t all = flush(line, 1) ? kFlushedBytes : 2 * largest_cache_bytes();
   return std::max(kLeastBytes, all / threads / kLineBytes * kLineBytes);
 }
