@@ -264,7 +264,7 @@ Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
                         "Use a torch that is built for CUDA"};
       if (request.require_gpu) return error;
       parts.notes.push_back(error.message());
-    } else if (request.timing != Timing::kEvents) {
+    } else if (timing != request.timing) {
       parts.notes.emplace_back(
           "the GPU's time is taken by CUDA events instead: that of layers, without single kernels");
     }

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from torch.autograd.profiler import record_function
 
 from layertrace import _core
+
+_Method = Callable[..., Any]
 
 
 class _Reports:
@@ -24,6 +28,9 @@ class _Reports:
         self._lock = threading.Lock()
         self._users = 0
         self._places: dict[tuple[int, int], list[int]] = {}  # by object and thread
+        self._enter: _Method = record_function.__enter__
+        self._exit: _Method = record_function.__exit__
+        self._ours: tuple[_Method, _Method] = (self._enter, self._exit)
 
     def install(self) -> None:
         with self._lock:
@@ -46,7 +53,7 @@ class _Reports:
                 record_function.__exit__ = self._exit  # type: ignore[method-assign]
             self._places.clear()
 
-    def _methods(self):  # type: ignore[no-untyped-def]
+    def _methods(self) -> tuple[_Method, _Method]:
         enter, leave, places = self._enter, self._exit, self._places
 
         def end(reported: record_function) -> None:
@@ -59,7 +66,7 @@ class _Reports:
                 _core.leave_region(place, False)
 
         @functools.wraps(enter)
-        def enter_reported(self: record_function) -> record_function:
+        def enter_reported(self: record_function) -> Any:
             # 0 where nothing is recorded: kept, too, so that ends find their own beginnings.
             place = _core.enter_reported(self.name)
             places.setdefault((id(self), threading.get_ident()), []).append(place)

@@ -86,6 +86,11 @@ def test_how_far_both_differ_is_told(ways: Any) -> None:
     assert "By CUDA events" not in ways["cupti"]["tree"]
 
 
+@pytest.mark.parametrize("way", ["both", "cupti", "events"])
+def test_there_is_nothing_to_say_of_what_was_asked_for(ways: Any, way: str) -> None:
+    assert ways[way]["health"]["notes"] == []
+
+
 # ---- Where CUPTI is refused -----------------------------------------------------------------
 
 REFUSALS = [
