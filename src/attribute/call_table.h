@@ -64,7 +64,8 @@ class CallTable {
 
   std::size_t bucket_of(std::uint32_t correlation) const noexcept {
     constexpr std::uint32_t kMix = 0x9e3779b1;
-    return (std::uint64_t{correlation * kMix} * most_) >> 32;
+    const std::uint32_t mixed = correlation * kMix;
+    return (std::uint64_t{mixed} * most_) >> 32;
   }
 
   Call& add(std::uint32_t correlation) {
