@@ -37,6 +37,12 @@ class LAYERTRACE_API ModuleSource {
     std::string name;
     Module module;
   };
+  // A parameter or a buffer: the address of its c10::TensorImpl.
+  struct OwnTensor {
+    std::string name;
+    void* tensor;
+    bool is_buffer = false;
+  };
 
   ModuleSource() = default;
   virtual ~ModuleSource();
@@ -46,8 +52,10 @@ class LAYERTRACE_API ModuleSource {
   // Of a module that is folded into another: that one's name is the inner's.
   virtual std::string type_name(Module module) = 0;
   virtual std::vector<Child> children(Module module) = 0;
-  // Its own, without its children's: addresses of c10::TensorImpl.
-  virtual std::vector<void*> parameters(Module module) = 0;
+  // Its own, without its children's.
+  virtual std::vector<OwnTensor> tensors(Module module) = 0;
+  // Of a convolution or a pooling: "3 × 3".
+  virtual std::string kernel_size(Module /*module*/) { return {}; }
 
   // What tells this module from another one that comes to stand at its address later. It must not
   // keep the module alive.
@@ -104,8 +112,36 @@ struct Found {
 };
 LAYERTRACE_API Found find(Module module) noexcept;
 
-// The module has got another parameter: the address of its c10::TensorImpl.
-LAYERTRACE_API void add_parameter(Module module, void* tensor) noexcept;
+// The module has got another parameter, or another in the place of one.
+LAYERTRACE_API void add_parameter(Module module, const ModuleSource::OwnTensor& tensor) noexcept;
+
+// Operators are counted now on the calling thread's behalf, and modules' shapes are wanted.
+LAYERTRACE_API bool counting() noexcept;
+// What tells calls of an outermost module apart: begun with its layer, then mixed with each tensor
+// (a c10::TensorImpl) that goes in. Never 0.
+LAYERTRACE_API std::uint64_t begin_key(std::uint32_t layer, bool is_training) noexcept;
+LAYERTRACE_API std::uint64_t mix_shape(std::uint64_t key, const void* tensor) noexcept;
+// Appends "float32[2, 64, 512]" for a c10::TensorImpl.
+LAYERTRACE_API void append_shape(std::string& text, const void* tensor);
+// Whether meet_call() is to be told of calls.
+LAYERTRACE_API bool wants_calls() noexcept;
+// An outermost module is about to be entered. `key` tells calls apart that may compute different
+// amounts (a hash of the inputs' shapes): one that is met for the first time is counted.
+LAYERTRACE_API void meet_call(std::uint64_t key) noexcept;
+// Of the innermost scope, after it was entered (what goes in) or before it is left (what comes
+// out): "float32[2, 64, 512]", several with commas between.
+LAYERTRACE_API void note_shapes(std::string_view shapes, bool is_output) noexcept;
+
+// The user says what the call of a module computes, in place of what its operators do: between
+// these two they count for nothing. Inside the module's scope; true where it is to be ended, with
+// what the call has computed (nothing: it is uncounted) or, where it threw, without.
+LAYERTRACE_API bool begin_replacing() noexcept;
+LAYERTRACE_API void end_replacing(std::string_view type,
+                                  std::optional<std::uint64_t> flops) noexcept;
+LAYERTRACE_API void end_replacing() noexcept;
+
+// What an optimizer's state takes, in bytes: the last that is said of each counts.
+LAYERTRACE_API void tell_optimizer(const void* optimizer, std::uint64_t state_bytes) noexcept;
 
 LAYERTRACE_API detail::Entry enter(std::uint32_t layer, Module module) noexcept;
 // A region under the name by which it is reported ("Optimizer.step#Adam.step"). Left as others are.

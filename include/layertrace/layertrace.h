@@ -18,7 +18,7 @@
 // its forward:
 //
 //   torch::Tensor forward(torch::Tensor x) {
-//     layertrace::ModuleScope scope(this);
+//     layertrace::ModuleScope scope(this);        // or (this, x), to tell what goes in
 //     ...
 //
 // This is the one public header that names a Torch type, and it only declares it: including it
@@ -26,11 +26,19 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <typeindex>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -39,6 +47,9 @@
 #include <layertrace/result.h>
 #include <layertrace/trace.h>
 
+namespace at {
+class Tensor;
+}  // namespace at
 namespace torch::nn {
 class Module;
 }  // namespace torch::nn
@@ -67,6 +78,136 @@ enum class Timing : std::uint8_t {
 // "both", "cupti", "events". An unknown name is an error that lists those.
 LAYERTRACE_API Result<Timing> parse_timing(std::string_view name);
 
+// When operators are counted: what they compute (FLOPs), move and allocate, and the shapes that
+// modules are called with. Counting needs the operators' inputs and costs more than recording.
+enum class Counting : std::uint8_t {
+  kFirst,   // in the first recorded step, and in each whose model is called with other shapes;
+            // what is like it is not counted again
+  kAlways,  // in every recorded step
+  kOff,
+};
+
+// "first", "always", "off". An unknown name is an error that lists those.
+LAYERTRACE_API Result<Counting> parse_counting(std::string_view name);
+
+// One argument of an operator's call, as a formula of the user's sees it.
+struct FormulaArgument {
+  std::string name;                               // in the operator's schema
+  std::vector<std::vector<std::int64_t>> shapes;  // of a tensor; of a list of tensors, each one's
+  std::vector<std::int64_t> integers;             // of a whole number, a bool, a list of these
+  std::optional<double> number;                   // of any number
+};
+
+struct OperatorCall {
+  std::string name;  // "mylib::attend"
+  std::vector<FormulaArgument> arguments;
+
+  // nullptr where the operator has none of this name.
+  LAYERTRACE_API const FormulaArgument* find(std::string_view argument) const noexcept;
+};
+
+// How many FLOPs the call takes: two for each multiply-add. Nothing where that cannot be told: then
+// the call is listed as uncounted. It runs on the threads that run operators, several at once.
+using Formula = std::function<std::optional<std::uint64_t>(const OperatorCall&)>;
+
+// From now on, in this process, calls of this operator ("mylib::attend", or with its overload) are
+// counted by the formula. It takes the place of another for the same name, a built-in one too.
+//
+//   layertrace::add_formula("mylib::attend", [](const layertrace::OperatorCall& call) {
+//     const auto& q = call.find("q")->shapes[0];
+//     return std::optional<std::uint64_t>(4 * q[0] * q[1] * q[1] * q[2]);
+//   });
+LAYERTRACE_API Result<void> add_formula(const std::string& op, Formula formula);
+// Those that were added alone; false where there is none.
+LAYERTRACE_API bool remove_formula(const std::string& op);
+// For tests of a formula: what such a call would be counted as, by the formula that was added or by
+// a built-in one. Nothing where none is there, or where it cannot tell.
+LAYERTRACE_API std::optional<std::uint64_t> count_call(const OperatorCall& call);
+
+// The shapes of a call's tensors, in the order in which they stand.
+using Shapes = std::vector<std::vector<std::int64_t>>;
+
+// Likewise of a module's call, with what went in and came out. The shapes are empty where the
+// module's scope does not tell them (see ModuleScope): take them by at(), since an exception leaves
+// the call uncounted and goes no further.
+using ModuleFormula = std::function<std::optional<std::uint64_t>(
+    const torch::nn::Module& module, const Shapes& inputs, const Shapes& output)>;
+
+namespace detail {
+
+// A class of modules, by its holder's name or its own.
+template <typename M>
+struct ModuleClass {
+  using Type = M;
+};
+template <typename M>
+  requires requires { typename M::ContainedType; }
+struct ModuleClass<M> {
+  using Type = M::ContainedType;
+};
+
+struct ClassFormula {
+  std::type_index type;
+  bool (*is_of)(const torch::nn::Module& module);  // it, or a class derived from it
+  ModuleFormula formula;
+};
+
+template <typename M, typename Function>
+ClassFormula class_formula(Function function) {
+  using Class = ModuleClass<M>::Type;
+  return {typeid(Class),
+          [](const torch::nn::Module& module) {
+            return dynamic_cast<const Class*>(&module) != nullptr;
+          },
+          [function = std::move(function)](const torch::nn::Module& module, const Shapes& inputs,
+                                           const Shapes& output) -> std::optional<std::uint64_t> {
+            return function(dynamic_cast<const Class&>(module), inputs, output);
+          }};
+}
+
+LAYERTRACE_API void add_formula(ClassFormula formula);
+LAYERTRACE_API bool remove_formula(std::type_index type);
+
+}  // namespace detail
+
+// From now on, in this process, what the function says of a call of such a module, or of one of a
+// class derived from it, takes the place of what was counted inside. For a module of several such
+// classes it is its own class's, else the one that was added last.
+//
+//   layertrace::add_formula<Block>([](const BlockImpl& block, const layertrace::Shapes& inputs,
+//                                     const layertrace::Shapes& output) {
+//     return 2 * inputs.at(0).at(0) * block.width * output.at(0).at(1);
+//   });
+template <typename M, typename Function>
+void add_formula(Function function) {
+  detail::add_formula(detail::class_formula<M>(std::move(function)));
+}
+// False where there is none.
+template <typename M>
+bool remove_formula() {
+  return detail::remove_formula(typeid(typename detail::ModuleClass<M>::Type));
+}
+
+// Formulas for one session: `{.formulas = layertrace::Formulas().add<Block>(…)}`. While it lasts
+// they come before the process's.
+class Formulas {
+ public:
+  Formulas& add(std::string op, Formula formula) {
+    ops_.emplace_back(std::move(op), std::move(formula));
+    return *this;
+  }
+  template <typename M, typename Function>
+  Formulas& add(Function function) {
+    classes_.push_back(detail::class_formula<M>(std::move(function)));
+    return *this;
+  }
+
+ private:
+  friend class SessionFormulas;
+  std::vector<std::pair<std::string, Formula>> ops_;
+  std::vector<detail::ClassFormula> classes_;
+};
+
 struct Options {
   // Where the trace goes. It grows as `<output>.part` and gets its name at stop. Empty: kept in an
   // unnamed temporary file until save() gives it a name.
@@ -75,6 +216,15 @@ struct Options {
   // Record the dispatcher's operators. Without them: layers and autograd nodes only, the cheapest
   // mode.
   bool ops = true;
+  Counting count = Counting::kFirst;
+  // What operators and modules compute, as long as the session lasts.
+  Formulas formulas = {};
+  // The recording is of one call, to see what a model is: see summary(). Trees then show shapes and
+  // sizes, and no times.
+  bool summary = false;
+  // What the device can do at most, for one that no table knows: JSON as in docs/roofline.md, or
+  // the path of a file with it.
+  std::string device_peaks = {};
   // Where a module of one's own has no ModuleScope, what it does between two of its layers is seen
   // outside any scope. With this it is given to the lowest module that holds both, and counted in
   // Health::inferred.
@@ -86,8 +236,11 @@ struct Options {
   // An error, rather than a recording of less, where what the GPU does cannot be recorded as
   // `timing` says.
   bool require_gpu = false;
-  // What the run is called in reports; the program's name unless given.
+  // What the run is called in reports, beside the program's name.
+  std::string name = {};
+  // The program's name; that of the executable unless given.
   std::string program = {};
+  std::string python_version = {};  // of a program in Python
   // The most memory that recording may take. When the writer falls behind, records are dropped and
   // counted; the program never waits.
   std::size_t memory_cap_bytes = std::size_t{64} << 20;
@@ -154,10 +307,105 @@ class LAYERTRACE_API Session {
   std::shared_ptr<SessionState> state_;
 };
 
+// What a model is and computes, by one call of it: parameters, shapes and FLOPs by layer, without a
+// training loop. Without inputs, the parameters alone.
+//
+//   auto summary = layertrace::summary(model, torch::randn({1, 3, 224, 224}));
+//   if (summary) std::cout << layertrace::tree(*summary);
+//
+// The call is an ordinary one: put the model into eval mode and a torch::NoGradGuard around it
+// where it should leave no trace in the model.
+template <typename Model, typename... Inputs>
+Result<Profile> summary(Model& model, Inputs&&... inputs) {
+  auto session = Session::start(model, {.summary = true, .nvtx = false});
+  if (!session) return session.error();
+  if constexpr (sizeof...(inputs) != 0) {
+    if constexpr (requires { model->forward(std::forward<Inputs>(inputs)...); }) {
+      model->forward(std::forward<Inputs>(inputs)...);
+    } else {
+      model.forward(std::forward<Inputs>(inputs)...);
+    }
+    session->step();
+  }
+  return session->stop();
+}
+
 namespace detail {
+
+// Where the tensors of a call are: in tuples, ranges (a list of tensors, a map) and optional
+// values, too. Other arguments are passed by.
+using Tensors = std::vector<const at::Tensor*>;
+
+template <typename Value>
+struct TensorsIn {
+  static constexpr bool kMayBe = false;
+  static void find(const Value& /*value*/, Tensors& /*found*/) {}
+};
+template <>
+struct TensorsIn<at::Tensor> {
+  static constexpr bool kMayBe = true;
+  static void find(const at::Tensor& value, Tensors& found) { found.push_back(&value); }
+};
+template <typename Value>
+inline constexpr bool kMayHoldTensors = TensorsIn<std::remove_cvref_t<Value>>::kMayBe;
+template <typename Value>
+void find_tensors(const Value& value, Tensors& found) {
+  TensorsIn<std::remove_cvref_t<Value>>::find(value, found);
+}
+template <typename Value>
+struct TensorsIn<std::optional<Value>> {
+  static constexpr bool kMayBe = kMayHoldTensors<Value>;
+  static void find(const std::optional<Value>& value, Tensors& found) {
+    if (value) find_tensors(*value, found);
+  }
+};
+template <typename... Values>
+struct TensorsIn<std::tuple<Values...>> {
+  static constexpr bool kMayBe = (kMayHoldTensors<Values> || ...);
+  static void find(const std::tuple<Values...>& values, Tensors& found) {
+    std::apply([&](const auto&... each) { (find_tensors(each, found), ...); }, values);
+  }
+};
+template <typename First, typename Second>
+struct TensorsIn<std::pair<First, Second>> {
+  static constexpr bool kMayBe = kMayHoldTensors<First> || kMayHoldTensors<Second>;
+  static void find(const std::pair<First, Second>& values, Tensors& found) {
+    find_tensors(values.first, found);
+    find_tensors(values.second, found);
+  }
+};
+// Of values that stay where they are: those that a range makes as it goes are gone at once.
+template <std::ranges::range Range>
+  requires std::is_lvalue_reference_v<std::ranges::range_reference_t<const Range>> &&
+           (!std::same_as<std::ranges::range_value_t<const Range>, Range>)
+struct TensorsIn<Range> {
+  static constexpr bool kMayBe = kMayHoldTensors<std::ranges::range_value_t<const Range>>;
+  static void find(const Range& values, Tensors& found) {
+    if constexpr (kMayBe) {
+      for (const auto& each : values) find_tensors(each, found);
+    }
+  }
+};
+
+// The values of a call, to be searched by whoever wants to know of its tensors: mostly nobody.
+struct CallValues {
+  void (*find)(const void* values, Tensors& found) = nullptr;
+  const void* values = nullptr;
+
+  template <typename... Values>
+  static CallValues of(const std::tuple<Values...>& values) noexcept {
+    return {[](const void* all, Tensors& found) {
+              find_tensors(*static_cast<const std::tuple<Values...>*>(all), found);
+            },
+            &values};
+  }
+};
 
 // Non-zero while a session records scopes.
 LAYERTRACE_API extern std::atomic<std::uint32_t> recording;
+// Non-zero while more is wanted of a call than its scope: operators are counted, or there are
+// formulas of classes.
+LAYERTRACE_API extern std::atomic<std::uint32_t> follows_calls;
 
 // What a scope must know to be left; it goes in two registers.
 struct Entry {
@@ -165,30 +413,80 @@ struct Entry {
   std::int64_t exceptions =
       0;  // in flight when it was entered; as wide as a register, see entry_at()
 };
-LAYERTRACE_API Entry enter_module(const torch::nn::Module* module) noexcept;
+LAYERTRACE_API Entry enter_module(const torch::nn::Module* module, CallValues inputs) noexcept;
 LAYERTRACE_API Entry enter_region(std::string_view name) noexcept;
 LAYERTRACE_API void leave(Entry entry) noexcept;
+
+// A call that is counted: what is told of it, and what takes the place of what is counted inside.
+// To be ended inside its scope; nullptr where nothing is wanted of it.
+class CountedCall;
+LAYERTRACE_API CountedCall* begin_call(const torch::nn::Module* module, CallValues inputs) noexcept;
+LAYERTRACE_API CountedCall* begin_call(const torch::nn::Module* module,
+                                       std::uint64_t flops) noexcept;
+LAYERTRACE_API void note_output(CountedCall& call, CallValues output) noexcept;
+LAYERTRACE_API void end_call(CountedCall* call, Entry entry) noexcept;
 
 }  // namespace detail
 
 // Marks one call of a module, from here to the end of the block. An exception passes through
 // untouched and marks the scope as left by it. With no session this is one relaxed load and a
 // branch.
+//
+// Given the call's inputs, and its output on the way out, their shapes are known of the layer, and
+// formulas of its class see them:
+//
+//   layertrace::ModuleScope scope(this, x, mask);
+//   ...
+//   return scope.output(norm(x));
+//
+// Tensors may be in lists, tuples, maps and optional values; other arguments are passed by.
 class ModuleScope {
  public:
   explicit ModuleScope(const torch::nn::Module* module) noexcept {
     if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      entry_ = detail::enter_module(module);
+      open(module, {});
+  }
+  template <typename... Inputs>
+    requires(detail::kMayHoldTensors<Inputs> || ...)
+  explicit ModuleScope(const torch::nn::Module* module, const Inputs&... inputs) noexcept {
+    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      open(module, detail::CallValues::of(std::tie(inputs...)));
+  }
+  // Says what this call computes: it takes the place of what is counted of the operators inside.
+  ModuleScope(const torch::nn::Module* module, std::uint64_t flops) noexcept {
+    if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      entry_ = detail::enter_module(module, {});
+      if (entry_.place != 0) call_ = detail::begin_call(module, flops);
+    }
   }
   ~ModuleScope() {
+    if (call_ != nullptr) [[unlikely]]
+      detail::end_call(call_, entry_);
     if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
   ModuleScope(const ModuleScope&) = delete;  // it stands for a stretch of one thread's stack
   ModuleScope& operator=(const ModuleScope&) = delete;
 
+  // Gives what it is given: what the call gives back.
+  template <typename Output>
+  std::remove_cvref_t<Output> output(Output&& value) noexcept(
+      std::is_nothrow_constructible_v<std::remove_cvref_t<Output>, Output>) {
+    if (call_ != nullptr) [[unlikely]]
+      detail::note_output(*call_, detail::CallValues::of(std::tie(std::as_const(value))));
+    return std::forward<Output>(value);
+  }
+
  private:
+  void open(const torch::nn::Module* module, detail::CallValues inputs) noexcept {
+    entry_ = detail::enter_module(module, inputs);
+    const bool is_followed = detail::follows_calls.load(std::memory_order_relaxed) != 0;
+    if (entry_.place != 0 && is_followed) [[unlikely]]
+      call_ = detail::begin_call(module, inputs);
+  }
+
   detail::Entry entry_;
+  detail::CountedCall* call_ = nullptr;
 };
 
 // A region of one's own: `layertrace::Scope scope("augment");`. Outside any module, the names of

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,93 @@ struct Stat {
   double stdev = 0;
 };
 
+// What operators computed and moved, by the convention of docs/flops.md. Per step: of the steps in
+// which operators were counted, and of those that were like them.
+struct Amounts {
+  double flops = 0;         // of contractions: two for each multiply-add
+  double aux_flops = 0;     // all other arithmetic, never in the above
+  double flops_causal = 0;  // the first, with only those products that a causal mask leaves
+  double bytes = 0;         // of the tensors that operators read and wrote
+  double activations = 0;   // elements that contractions put out
+  // As fvcore counts, in its unit; and elements that the products which it sees put out.
+  double fvcore_flops = 0;
+  double fvcore_activations = 0;
+  // The first, by the format of the factors: fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4, others.
+  std::array<double, 9> flops_by_format{};
+
+  double macs() const noexcept { return flops / 2; }
+  bool empty() const noexcept {
+    return flops == 0 && aux_flops == 0 && bytes == 0 && activations == 0 && fvcore_flops == 0;
+  }
+  LAYERTRACE_API Amounts& operator+=(const Amounts& other) noexcept;
+  friend bool operator==(const Amounts&, const Amounts&) = default;
+};
+LAYERTRACE_API Amounts operator*(Amounts amounts, double factor) noexcept;
+
+// Memory by the allocators' own reports, in bytes, per counted step: of the GPUs where the step
+// took memory there, else of the host. What each figure is: docs/memory.md.
+struct MemoryStats {
+  double allocated = 0;
+  double freed = 0;  // of these, given back in the same step, wherever that was
+  double kept = 0;   // of these, given back by a backward: what was kept for it
+  double peak = 0;   // most in use at once while it ran, above what was when the counting began
+
+  bool empty() const noexcept { return allocated == 0 && peak == 0; }
+  friend bool operator==(const MemoryStats&, const MemoryStats&) = default;
+};
+
+// How much was in use from a moment on, above what was when the step's counting began.
+struct MemoryPoint {
+  double ns = 0;  // since the step's start
+  double bytes = 0;
+  int layer = -1;  // who took or gave back: index into Profile::layers, −1 outside any
+  Phase phase = Phase::kOther;
+
+  friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
+};
+
+// What the allocator of one device told in the counted steps.
+struct DeviceMemory {
+  int device = -1;  // of CUDA; −1 is the host
+  // Per counted step. Blocks from before the counting are among the freed where their size is told:
+  // on GPUs.
+  double allocated = 0;
+  double freed = 0;
+  // Most in use at once in any of these steps, above what was when its counting began; and where,
+  // and how long after the step's start, it came to that.
+  double peak = 0;
+  int peak_layer = -1;  // index into Profile::layers, −1 outside any
+  Phase peak_phase = Phase::kOther;
+  double peak_ns = 0;
+  // The step with that peak: each change, or of many the highest of several. At most 2,000.
+  std::vector<MemoryPoint> timeline = {};
+
+  friend bool operator==(const DeviceMemory&, const DeviceMemory&) = default;
+};
+
+// What limits a device's work: how fast it computes, or how fast its memory is.
+enum class Roof : std::uint8_t {
+  kNone,  // nothing to hold it against: no work was counted, no roof is known, or it took no time
+  kCompute,
+  kMemory,
+};
+
+// "none", "compute", "memory".
+LAYERTRACE_API std::string_view roof_name(Roof roof) noexcept;
+
+// What was achieved, and how far that is from what the device can do (docs/roofline.md). Over the
+// time in which the device was busy; 0 for what is not known.
+struct Rates {
+  double flops_per_s = 0;
+  double bytes_per_s = 0;
+  double intensity = 0;  // FLOP per byte
+  Roof roof = Roof::kNone;
+  double roof_share = 0;      // above 1: a peak is wrong
+  double unexplained_ns = 0;  // busy time that neither roof explains
+
+  friend bool operator==(const Rates&, const Rates&) = default;
+};
+
 // A layer's figures in one phase, children included unless the name says self.
 struct PhaseStats {
   Stat calls;    // scopes (forward: module calls; backward: runs of consecutive autograd nodes)
@@ -64,11 +152,35 @@ struct PhaseStats {
   Stat launches;  // calls on the host that asked for activities
   Stat event_ns;  // time on the stream by CUDA events; several streams' added up
   Stat idle_ns;   // while the host was inside, and the device had nothing to do
+  // Where operators were counted.
+  Amounts amounts;
+  Amounts self_amounts;
+  MemoryStats memory;
+  Rates rates;
 
   bool empty() const noexcept {
     return calls.max == 0 && host_ns.max == 0 && activities.max == 0 && launches.max == 0 &&
-           event_ns.max == 0 && idle_ns.max == 0;
+           event_ns.max == 0 && idle_ns.max == 0 && amounts.empty();
   }
+};
+
+// A parameter or buffer of a module.
+struct Parameter {
+  std::string name;  // "weight"
+  std::vector<std::int64_t> shape;
+  std::string dtype;  // "float32"
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;
+  bool trainable = false;
+  bool buffer = false;
+  std::string shared_with;  // the first path of the same tensor, where several modules have it
+};
+
+// What went into a layer's calls and came out: "float32[2, 64, 512]", several with commas between.
+struct CallShapes {
+  std::string input;
+  std::string output;
+  double calls = 0;  // per step
 };
 
 // A node of the result tree, named by its nn.Module path.
@@ -83,6 +195,17 @@ struct Layer {
   bool registered = true;   // false: not part of the model's tree; seen when it was called
   std::string shared_with;  // the first path of the same module, where it has several
   std::array<PhaseStats, kPhaseCount> phases;
+  // Of parameters: with children, a tensor that several have counted once; then its own.
+  std::uint64_t params = 0;
+  std::uint64_t params_trainable = 0;
+  std::uint64_t param_bytes = 0;
+  std::uint64_t buffer_bytes = 0;
+  std::uint64_t self_params = 0;
+  std::uint64_t self_params_trainable = 0;
+  std::uint64_t self_param_bytes = 0;
+  std::vector<Parameter> parameters;  // its own, buffers too
+  std::string kernel_size;            // of a convolution or pooling: "3 × 3"
+  std::vector<CallShapes> shapes;     // of the calls that were counted; the most frequent first
 
   const PhaseStats& phase(Phase p) const { return phases[static_cast<std::size_t>(p)]; }
 };
@@ -91,8 +214,9 @@ struct Layer {
 struct DeviceStep {
   std::uint32_t device = 0;
   std::uint64_t busy_ns = 0;
-  std::uint64_t idle_ns = 0;          // the rest of the step
-  std::uint64_t exposed_copy_ns = 0;  // copies and sets, while no kernel ran
+  std::uint64_t idle_ns = 0;                   // the rest of the step
+  std::uint64_t exposed_copy_ns = 0;           // copies and sets, while no kernel ran
+  std::uint64_t exposed_communication_ns = 0;  // collectives' kernels, while no other ran
 
   friend bool operator==(const DeviceStep&, const DeviceStep&) = default;
 };
@@ -147,6 +271,23 @@ struct Kernel {
   std::vector<Use> uses;  // the longest first
 };
 
+// An operator that was counted, with what its calls come to. Per step.
+struct Operator {
+  // Whose they are.
+  struct Use {
+    int layer = -1;  // index into Profile::layers, −1 outside any
+    Phase phase = Phase::kOther;
+    double calls = 0;
+    Amounts amounts;
+  };
+  std::string name;  // "aten::addmm"
+  double calls = 0;
+  double uncounted = 0;  // of the calls, those without a formula
+  Amounts amounts;
+  double host_ns = 0;  // of its activities on the host, where operators are recorded
+  std::vector<Use> uses;
+};
+
 struct Step {
   std::uint64_t index = 0;     // counted from the session's start, recorded or not
   std::uint64_t start_ns = 0;  // on the trace's clock
@@ -166,6 +307,15 @@ struct Unattributed {
   std::uint64_t count = 0;
   std::uint64_t ns = 0;
   std::vector<Name> names;  // the most frequent first
+};
+
+// What became of the events of another profiler's trace. Those of `left_out` are added to `kept`
+// and `merged`: all of them.
+struct SourceEvents {
+  std::uint64_t events = 0;            // of the file; 0 where the run was recorded by layertrace
+  std::uint64_t kept = 0;              // each as a span, a launch or an activity of its own
+  std::uint64_t merged = 0;            // parts of those: flows, names, the other half of a pair
+  std::vector<Unattributed> left_out;  // by reason
 };
 
 // What became of a GPU's records.
@@ -194,9 +344,11 @@ struct GpuHealth {
 // What a report must say of itself: how much it explains, what went missing, what recording cost.
 struct Health {
   double attributed_share = 1;   // of activity time, in 0…1
-  std::uint64_t activities = 0;  // in all recorded steps
+  std::uint64_t activities = 0;  // in all recorded steps; of an imported trace, all there are
   std::uint64_t activity_ns = 0;
   std::vector<Unattributed> unattributed;  // activities
+  std::vector<Unattributed> rejected;      // activities of the source that could not be kept
+  SourceEvents source;                     // of an imported trace
   std::uint64_t inferred = 0;  // activities whose layer was inferred from what ran around them
   std::uint64_t inferred_ns = 0;
   std::uint64_t nodes = 0;  // autograd nodes that ran
@@ -228,12 +380,35 @@ struct RunInfo {
   std::uint64_t memory_bytes = 0;
   std::uint64_t pid = 0;
   std::string program;
-  std::string clock;      // "tsc" or "boottime"; "virtual" is a simulated GPU's
-  std::string created;    // UTC, ISO 8601
-  bool ops = true;        // operators were recorded
-  std::string device;     // the GPU whose work was recorded; "" for none
-  std::string simulated;  // the simulated GPU that it ran on; "" for none
+  std::string name;     // given by the user; "" for none
+  std::string command;  // as a shell would take it; secrets read "***"
+  std::string commit;   // of the repository that the program is run in or comes from; "" for none
+  std::string python_version;  // "" for a program without
+  std::string clock;           // "tsc" or "boottime"; "virtual" is a simulated GPU's
+  std::string created;         // UTC, ISO 8601
+  bool ops = true;             // operators were recorded
+  std::string device;          // the GPU whose work was recorded; "" for none
+  std::string simulated;       // the simulated GPU that it ran on; "" for none
+  bool summary = false;        // of one call of a model, to see what that is
+  std::string imported_from;   // "Kineto" or "Chrome JSON"; "" where layertrace recorded it
 };
+
+// What the device can do at most, which rates are held against, and who says so.
+struct DeviceInfo {
+  std::string name;
+  std::string origin;  // "published", "given", "measured", "simulated"; "" where nothing is known
+  // Of products of matrices, by format as in Amounts: fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4.
+  // 0 for what is not known.
+  std::array<double, 8> flops_per_s{};
+  double bytes_per_s = 0;   // of its memory
+  std::string source;       // the document, or how it was measured
+  std::uint64_t count = 1;  // devices that were in use; the figures are of one
+
+  friend bool operator==(const DeviceInfo&, const DeviceInfo&) = default;
+};
+
+// "fp64", "fp32", … by the place in Amounts::flops_by_format; "other" for the last.
+LAYERTRACE_API std::string_view format_name(std::size_t format) noexcept;
 
 struct Profile {
   std::vector<Layer>
@@ -245,11 +420,34 @@ struct Profile {
   std::array<PhaseStats, kPhaseCount> outside;  // what ran in no layer, by phase
   std::vector<Kernel> kernels;                  // of GPUs; those that took longest first
   std::vector<Idle> idle;                       // of GPUs; the longest first
+  std::vector<Operator> operators;              // that were counted; those with most FLOPs first
+  double counted_share = 0;  // of the recorded steps, those that were counted or like counted ones
+  std::vector<DeviceMemory> device_memory;  // of the counted steps; the host first
+  double gradient_bytes = 0;                // allocated by a backward, and there when it was over
+  double optimizer_bytes = 0;  // allocated by optimizers, and there at the end of a step
+  DeviceInfo device;
+  double mfu = 0;  // of the device's peak, what the model's own FLOPs took of a step; 0: not known
+  double hfu = 0;  // the same with what was computed again in the backward
   Health health;
   RunInfo run;
+  // What the state of the optimizers that stepped takes, whenever it was made; where they told.
+  std::optional<double> optimizer_state_bytes;
 
   // The layer with this path, or nullptr.
   LAYERTRACE_API const Layer* find(std::string_view path) const noexcept;
 };
+
+// The memory that training takes, in bytes: what there is of each when a backward begins.
+struct MemoryForecast {
+  double parameters = 0;
+  double gradients = 0;    // of the trainable parameters, as large as these
+  double optimizer = 0;    // its state; 0 where that is not known
+  double activations = 0;  // kept for the backward, as measured
+  bool optimizer_known = true;
+
+  double total() const noexcept { return parameters + gradients + optimizer + activations; }
+  friend bool operator==(const MemoryForecast&, const MemoryForecast&) = default;
+};
+LAYERTRACE_API MemoryForecast forecast(const Profile& profile);
 
 }  // namespace layertrace

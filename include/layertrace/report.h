@@ -2,18 +2,30 @@
 //
 //   std::cout << layertrace::tree(profile);
 //   std::cout << layertrace::tree(profile, {.depth = 2, .sort = layertrace::SortKey::kTotal});
+//   std::cout << layertrace::tree(profile, {.view = layertrace::View::kCost, .type = "Conv*"});
 //
 // Every function here is pure: it reads its arguments, keeps nothing, and may be called from any
 // thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <layertrace/profile.h>
 #include <layertrace/result.h>
+
+// Of the Arrow C data interface, whose header defines them.
+struct ArrowArrayStream;
+struct ArrowSchema;
 
 namespace layertrace {
 
@@ -36,6 +48,35 @@ enum class Column : std::uint8_t {
   kGpuEventBackward,  // likewise
   kIdle,              // how long the GPU had nothing to do while the host was inside
   kLaunchBound,       // the same in forward and backward, as a share of the host's time there
+  // Of the parameters, and of a convolution or pooling.
+  kParams,
+  kParamsTrainable,
+  kParamBytes,
+  kKernelSize,
+  // Where operators were counted.
+  kInputShapes,  // of the most frequent call
+  kOutputShapes,
+  kForwardFlops,
+  kBackwardFlops,
+  kFlops,  // this and the next three: all phases
+  kMacs,
+  kAuxFlops,
+  kBytes,
+  kActivations,  // elements that contractions put out, forward
+  kMemoryPeak,   // the most in use at once
+  kMemoryKept,   // for the backward
+  // In forward and backward, over the time in which the device was busy with them.
+  kTflops,
+  kGbs,
+  kIntensity,    // FLOP per byte
+  kRoof,         // what limits it: "compute" or "memory"
+  kPeakShare,    // how near to that it ran
+  kUnexplained,  // busy time that neither roof explains
+  kName,         // the last component of the path; the root's class
+  kPath,
+  kShare,     // of the step, what `total` takes; where a GPU was recorded, what `gpu_total` does
+  kGpuTotal,  // forward + backward + recompute
+  kGpuEventTotal,  // likewise by CUDA events
 };
 
 enum class SortKey : std::uint8_t {
@@ -46,7 +87,26 @@ enum class SortKey : std::uint8_t {
   kSelf,
   kCalls,
   kActivities,
-  kName
+  kName,
+  kGpu,     // how long the GPU was busy with forward and backward
+  kFlops,   // all phases, as the next
+  kBytes,   // that operators moved
+  kParams,  // with children
+  kMemory,  // the peak
+};
+
+// Columns that belong together; those that were asked for by name come after them.
+enum class View : std::uint8_t {
+  kTime,      // of the host and of the GPU
+  kCost,      // shapes, parameters, FLOPs
+  kMemory,    // of parameters and activations
+  kRoofline,  // what was achieved, and how far that is from what the device can do
+  kAll,       // every column that has anything to say
+};
+
+enum class TreeStyle : std::uint8_t {
+  kColumns,   // aligned, with a heading
+  kBrackets,  // ├── encoder [Parameters=4727872, MACs=75645952]
 };
 
 struct TreeOptions {
@@ -56,17 +116,27 @@ struct TreeOptions {
   bool fold =
       true;  // numbered siblings of one shape become "12 × Block", with the sums of their figures
   // Empty: type, forward, backward, calls, activities; recompute where there is any. Where a GPU
-  // was recorded: its forward and backward, too, and kernels in place of activities.
+  // was recorded: its forward and backward, too, and kernels in place of activities. Where
+  // operators were counted: FLOPs of forward and backward, and the rate they were done at.
   std::vector<Column> columns = {};
   int width = 0;  // columns of the terminal; 0 for as wide as it takes
   bool color = false;
   bool ascii = false;
+  TreeStyle style = TreeStyle::kColumns;
+  std::optional<View> view = {};
+  // Filters. Shown are the layers that pass all of them, and those that hold these.
+  std::string match = {};  // of the path: "blocks.*.attn"; `*` for any characters, `?` for one
+  std::string type = {};   // likewise of the class: "Linear,Conv*"
+  double min_share = 0;    // of the step, in 0…1, as the column `share` has it
+  bool trainable = false;  // with trainable parameters, in it or below
 };
 
 // Names as on the command line: "forward", "activity_time"… An unknown name is an error that lists
 // those that exist.
 LAYERTRACE_API Result<Column> parse_column(std::string_view name);
 LAYERTRACE_API Result<SortKey> parse_sort_key(std::string_view name);
+LAYERTRACE_API Result<View> parse_view(std::string_view name);
+LAYERTRACE_API Result<TreeStyle> parse_tree_style(std::string_view name);
 
 // Fills in `width`, `color` and `ascii` as suits the given stream (1 or 2): a terminal's width and
 // colours there, plain text in pipes, box-drawing only where the locale is UTF-8. NO_COLOR and
@@ -81,9 +151,50 @@ LAYERTRACE_API std::string tree(const Profile& profile, const TreeOptions& optio
 // The same as a piece of HTML without scripts or style sheets, as notebooks show it.
 LAYERTRACE_API std::string tree_html(const Profile& profile, const TreeOptions& options = {});
 
+// What modules say of themselves, by path: "in_features=10, out_features=11, bias=True".
+using ExtraReprs = std::map<std::string, std::string, std::less<>>;
+
+// The model as PyTorch prints it, with times: "(fc): Linear(Forward Time: 1.234ms|Backward Time:
+// …)". Modules that were not called have none. Of the options it takes depth, start, sort, ascii
+// and the filters.
+LAYERTRACE_API std::string repr_tree(const Profile& profile, const TreeOptions& options = {},
+                                     const ExtraReprs& extra = {});
+
+// The same for programs: {"name": …, "type": …, "container": …, "depth": …, "forward_ns": …,
+// "children": {"fc": {…}}}; docs/json.md describes the keys. Of several models, only "children".
+LAYERTRACE_API std::string nested_json(const Profile& profile, const TreeOptions& options = {});
+
 // {"layers": […], "steps": […], "health": {…}, …}; the keys are described in docs/json.md and only
 // ever added to.
 LAYERTRACE_API std::string layers_json(const Profile& profile);
+
+// ---- Pictures ----
+
+struct GraphOptions {
+  int depth = -1;  // as in TreeOptions, and the next two
+  std::string start = {};
+  bool fold = true;
+};
+
+// The layers as a graph in Graphviz' language (`dot -Tsvg`): a box for each with name, type,
+// forward and backward time, and its share of the step, which is also its colour. On a GPU's time
+// where one was recorded. An unknown start node gives a graph of one box that says so.
+LAYERTRACE_API std::string graph_dot(const Profile& profile, const GraphOptions& options = {});
+
+struct ReportOptions {
+  std::string title = {};       // "" for the model's name
+  std::string trace_file = {};  // the file that the run was saved to, which the page tells of
+  std::string trace = {};       // what is in it, to be kept in the page; "" to leave it out
+};
+// A page with a larger trace in it takes browsers seconds to open.
+inline constexpr std::size_t kLargestEmbeddedTrace = std::size_t{32} << 20;
+
+// One page of HTML with all that there is to see (docs/report.md): it needs no other file, no
+// server and no network. An error where the trace is too large to be kept in it.
+LAYERTRACE_API Result<std::string> report_html(const Profile& profile,
+                                               const ReportOptions& options = {});
+
+// ---- Tables ----
 
 enum class KernelSort : std::uint8_t { kTime, kCount, kName };
 
@@ -105,5 +216,232 @@ LAYERTRACE_API std::string kernels_table(const Profile& profile, const KernelOpt
 
 // {"kernels": […]}, as in layers_json().
 LAYERTRACE_API std::string kernels_json(const Profile& profile, const KernelOptions& options = {});
+
+// Whose way of counting: ours, or that of another tool (docs/flops.md describes each).
+enum class Convention : std::uint8_t {
+  kLayertrace,
+  kFvcore,
+  kTorchinfo,
+  kModuleprofiler,
+  kDeeplite
+};
+
+// "layertrace", "fvcore", "torchinfo", "moduleprofiler" or "deeplite".
+LAYERTRACE_API Result<Convention> parse_convention(std::string_view name);
+
+// What a tool would say of the forward, rebuilt from what was recorded. Per step.
+struct ConventionCounts {
+  using Counts = std::vector<std::pair<std::string, double>>;
+  std::string unit;  // "FLOPs", "MACs", "mult-adds" or "operations"
+  // By path, as the layers are ordered, with children; the whole under "".
+  Counts by_module;
+  // Of the whole, the largest first. A tool that looks at modules only: by their class.
+  Counts by_operator;
+  // Elements that contractions put out; of layertrace and fvcore.
+  Counts activations_by_module;
+  Counts activations_by_operator;
+  // Parameters, a tensor that several modules have counted once; deeplite's own are of
+  // convolutions, batch norms and linear layers that were called, at 4 bytes each.
+  double parameters = 0;
+  double parameter_bytes = 0;
+  // deeplite's alone, in units of 2^20 bytes: parameters; with the input and what modules put out.
+  std::optional<double> model_size_mb;
+  std::optional<double> footprint_mb;
+  std::vector<std::string> notes;  // where and why it is not what is computed; a sentence each
+};
+LAYERTRACE_API ConventionCounts counts_by(const Profile& profile, Convention convention);
+
+// {"convention": …, "unit": …, "by_module": {…}, "by_operator": {…}, …, "notes": […]}. What a
+// convention does not have has no key.
+LAYERTRACE_API std::string counts_json(const Profile& profile, Convention convention);
+
+// ---- Tables: rows for programs and for papers ----
+//
+//   auto layers = layertrace::table(profile, layertrace::TableKind::kLayers);
+//   if (layers) std::cout << layertrace::to_csv(*layers);
+
+enum class ColumnKind : std::uint8_t { kText, kInteger, kReal, kBoolean };
+
+// "text", "integer", "real", "boolean".
+LAYERTRACE_API std::string_view column_kind_name(ColumnKind kind) noexcept;
+
+// One cell; std::monostate where nothing is known. A value that is not of its column's kind counts
+// as nothing.
+using TableValue = std::variant<std::monostate, std::string, std::int64_t, double, bool>;
+
+struct TableColumn {
+  std::string name;  // with its unit: "forward_host_ns"
+  std::string unit;  // "ns", "bytes", "FLOP", "share"…; "" where there is none (docs/tables.md)
+  ColumnKind kind = ColumnKind::kText;
+  bool detail = false;  // forms for people leave it out
+  std::vector<TableValue> values = {};
+};
+
+struct Table {
+  std::string name;
+  std::vector<TableColumn> columns = {};  // as many values in each
+
+  std::size_t rows() const noexcept { return columns.empty() ? 0 : columns.front().values.size(); }
+  // The column with this name, or nullptr.
+  LAYERTRACE_API const TableColumn* find(std::string_view column) const noexcept;
+};
+
+// What of a run: docs/tables.md has the columns of each.
+enum class TableKind : std::uint8_t {
+  kLayers,
+  kKernels,
+  kOperators,
+  kCalls,  // not in a Profile: calls() of trace.h reads them from a file
+  kSteps,
+  kParameters,
+  kSizes,
+  kLedger,
+};
+
+struct TableOptions {
+  std::string module = {};   // path: only this layer and those below it; "" for all
+  int depth = -1;            // levels below that; −1 for all
+  std::string root = {};     // what the root's path reads: "__root__", say
+  bool leading_dot = false;  // paths below the root as ".encoder.0"
+  // Of kernels and operators a row for each layer and phase that they serve; of parameters a row
+  // for each module.
+  bool by_layer = false;
+  std::vector<std::string> columns = {};  // these, in this order; empty for all
+  std::size_t limit = 0;                  // so many rows at most; 0 for all
+};
+
+// "layers", "kernels", "operators", "calls", "steps", "parameters", "sizes" or "ledger".
+LAYERTRACE_API Result<TableKind> parse_table_kind(std::string_view name);
+
+// Fails where the options name a layer or a column that is not there, and lists what is.
+LAYERTRACE_API Result<Table> table(const Profile& profile, TableKind kind,
+                                   const TableOptions& options = {});
+
+// For programs: every column, values in full, units in the metadata of JSON and Parquet.
+LAYERTRACE_API std::string to_json(const Table& table);     // {"table", "columns", "rows"}
+LAYERTRACE_API std::string to_csv(const Table& table);      // as RFC 4180 has it
+LAYERTRACE_API std::string to_parquet(const Table& table);  // the bytes of a file
+// For people: three significant digits, the unit in the heading, without columns that are details
+// or empty.
+LAYERTRACE_API std::string to_markdown(const Table& table);
+LAYERTRACE_API std::string to_html(const Table& table);   // a <table>, without scripts or styles
+LAYERTRACE_API std::string to_latex(const Table& table);  // a tabular that needs no package
+
+enum class TableFormat : std::uint8_t { kJson, kCsv, kMarkdown, kHtml, kLatex, kParquet };
+
+// "json", "csv", "md", "html", "latex" or "parquet"; also "markdown" and "tex".
+LAYERTRACE_API Result<TableFormat> parse_table_format(std::string_view name);
+
+// By the function of that format.
+LAYERTRACE_API std::string write(const Table& table, TableFormat format);
+
+// Ends what the Arrow C interface hands over, where nobody has taken it.
+struct ReleaseArrow {
+  LAYERTRACE_API void operator()(ArrowArrayStream* stream) const noexcept;
+  LAYERTRACE_API void operator()(ArrowSchema* schema) const noexcept;
+};
+
+// The table for any Arrow library: arrow::ImportRecordBatchReader(stream.get()). Units are in the
+// fields' metadata. Holds a copy of the table's values.
+LAYERTRACE_API std::unique_ptr<ArrowArrayStream, ReleaseArrow> arrow_stream(const Table& table);
+LAYERTRACE_API std::unique_ptr<ArrowSchema, ReleaseArrow> arrow_schema(const Table& table);
+
+// ---- Comparison: what changed from one run to others ----
+//
+//   auto comparison = layertrace::compare({*before, *after});
+//   std::cout << layertrace::comparison_text(comparison);
+
+// Of a run's figure against the first run's.
+enum class Verdict : std::uint8_t {
+  kUnknown,  // nothing to judge by: one of the two has no such figure, or a single step
+  kSame,
+  kWithinNoise,
+  kFaster,  // this and the next: of times
+  kSlower,
+  kLess,  // this and the next: of what is counted
+  kMore,
+};
+
+// "unknown", "same", "within noise", "faster", "slower", "less", "more".
+LAYERTRACE_API std::string_view verdict_name(Verdict verdict) noexcept;
+
+struct ComparedFigure {
+  bool known = false;
+  double value = 0;  // per step
+  double low = 0;    // where its steps lie, but for the outermost
+  double high = 0;
+  double change = 0;  // against the first run's: 0.05 is 5 % more
+  // Of times: how likely equal runs would differ by as much, by Welch's test; 1 where their steps
+  // do not lie apart.
+  double chance = 1;
+  Verdict verdict = Verdict::kUnknown;
+};
+
+struct ComparedRow {
+  std::string kind;    // "total", "layer", "kernel"
+  std::string name;    // a layer's path, a kernel's name; "" of the total
+  std::string type;    // a layer's class
+  std::string metric;  // "forward_ms"
+  std::string unit;    // "ms", "FLOP", "bytes", ""
+  std::vector<ComparedFigure> runs;
+};
+
+// A layer or kernel that not all runs have.
+struct NotInAll {
+  std::string kind;
+  std::string name;
+  std::vector<std::size_t> runs;  // which have it
+};
+
+struct Comparison {
+  std::vector<std::string> names;  // of the runs
+  // Of the total; of layers, those that changed first, by how much time of their own that is; then
+  // of kernels, likewise.
+  std::vector<ComparedRow> rows;
+  std::vector<NotInAll> not_in_all;
+  std::vector<std::string> notes;  // what cannot be compared, and what to bear in mind
+};
+
+struct CompareOptions {
+  std::vector<std::string> names = {};  // of the runs; where empty, what the runs say themselves
+  double min_change = 0.05;             // of times: what is less is within noise
+  double error_rate = 0.05;  // how often equal runs may show any time as changed, by their noise
+};
+
+// Runs are matched by module path and by kernel. Times are not compared between a host and a GPU,
+// nor between a GPU and a simulated one.
+LAYERTRACE_API Comparison compare(const std::vector<Profile>& runs,
+                                  const CompareOptions& options = {});
+
+struct ComparisonTextOptions {
+  bool all = false;  // also what did not change
+  int width = 0;     // as in TreeOptions
+  bool color = false;
+  bool ascii = false;
+};
+LAYERTRACE_API std::string comparison_text(const Comparison& comparison,
+                                           const ComparisonTextOptions& options = {});
+
+// A row for each figure of each run after the first.
+LAYERTRACE_API Table comparison_table(const Comparison& comparison);
+
+// A condition on the last run, for CI: "forward_ms > +5%", "total_ms@encoder > 2.5",
+// "memory_bytes > 2e9". With a sign or in per cent it is the change against the first run, and one
+// within noise is none.
+struct Condition {
+  std::string text;
+  std::string metric;
+  std::string layer;  // path; "" for the total
+  bool is_greater = true;
+  bool is_change = false;
+  bool is_share = false;  // of a change: in per cent
+  double limit = 0;
+};
+LAYERTRACE_API Result<Condition> parse_condition(std::string_view text);
+
+// Why the condition holds, in one line; "" where it does not. An unknown metric or layer is an
+// error that lists what there is.
+LAYERTRACE_API Result<std::string> check_condition(const Comparison& comparison,
+                                                   const Condition& condition);
 
 }  // namespace layertrace

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <layertrace/layertrace.h>
+
 #include "record/device_record.h"
 
 namespace layertrace {
@@ -13,6 +15,13 @@ namespace layertrace {
 class CaptureHooks {
  public:
   virtual ~CaptureHooks() = default;
+
+  // When operators are counted. Before the first enable().
+  virtual void set_counting(Counting /*counting*/) noexcept {}
+  // A step begins that is recorded, on the calling thread.
+  virtual void begin_step() noexcept {}
+  // The step that begins is not recorded.
+  virtual void end_steps() noexcept {}
 
   // Both may be called many times, alternating; neither may throw.
   virtual void enable(bool ops) noexcept = 0;
@@ -23,6 +32,8 @@ class CaptureHooks {
   // What one recorded operator costs here, in nanoseconds, measured now.
   virtual double measure_op_cost() = 0;
   virtual std::string framework_version() const = 0;
+  // With how many threads an operator computes on the CPU.
+  virtual int compute_threads() const { return 1; }
   // Memory of the devices in use, now. On the writer's thread.
   virtual std::vector<DeviceSample> sample_devices() { return {}; }
   // What a reader of the result must know, such as layers that could not be hooked.

@@ -13,7 +13,8 @@ namespace layertrace {
 
 namespace detail {
 constinit std::atomic<std::uint32_t> recording{0};
-}
+constinit std::atomic<std::uint32_t> follows_calls{0};
+}  // namespace detail
 
 ThreadState::ThreadState(std::shared_ptr<Recording> recording)
     : recording_(std::move(recording)),
@@ -264,7 +265,16 @@ void ThreadState::enter_op_as_region(NameId name, std::uint8_t phase,
   if (push_op_frame()) op_frames_[op_frame_depth_++] = enter_region(name, phase, sequence);
 }
 
-void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
+void ThreadState::count(const OpAmounts& amounts) noexcept {
+  const std::uint64_t ticks = clock_ticks();
+  buffer_->mark(amounts_record(amounts, AmountsPart::kFlops, ticks));
+  if (amounts.bytes != 0 || amounts.activations != 0)
+    buffer_->mark(amounts_record(amounts, AmountsPart::kBytes, ticks));
+  if (amounts.flops_causal != 0 || amounts.fvcore_flops != 0)
+    buffer_->mark(amounts_record(amounts, AmountsPart::kOthers, ticks));
+}
+
+void ThreadState::leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts) noexcept {
   if (op_depth_ == 0 || op_window_ != recording_->window()) [[unlikely]]
     return;
   --op_depth_;
@@ -272,6 +282,8 @@ void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
     return;
   switch (op_ends_[op_depth_]) {
     [[likely]] case OpEnd::kOp:
+      if (amounts != nullptr) [[unlikely]]
+        count(*amounts);
       buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
       break;
     case OpEnd::kFrame: {
@@ -282,10 +294,13 @@ void ThreadState::leave_op(std::uint64_t (*sequence)()) noexcept {
     case OpEnd::kComposite:
       composite_depth_ = 0;
       if (buffer_->begin({composite_ticks_, 0, 0, index(composite_name_), RecordKind::kOpBegin,
-                          kOpComposite, static_cast<std::uint16_t>(op_window_)}))
+                          kOpComposite, static_cast<std::uint16_t>(op_window_)})) {
+        if (amounts != nullptr) count(*amounts);
         buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
+      }
       break;
     case OpEnd::kNothing:
+      if (amounts != nullptr) count(*amounts);
       break;
   }
 }

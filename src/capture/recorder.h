@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "capture/backward_run.h"
 #include "capture/recording.h"
+#include "record/amounts.h"
 #include "record/record.h"
 
 namespace layertrace {
@@ -28,6 +29,7 @@ struct ModuleCacheEntry {
   std::weak_ptr<const void> owner;  // as is one that another shared_ptr holds
   LayerId parent = kNoLayer;
   LayerId layer = kNoLayer;
+  LayerId root = kNoLayer;  // the layer's model
 };
 
 // One thread's side of a session.
@@ -90,7 +92,25 @@ class ThreadState {
                         std::uint64_t sequence) noexcept;
   void enter_op_as_region(NameId name, std::uint8_t phase, std::uint64_t sequence) noexcept;
   void skip_op() noexcept { push_op(OpEnd::kNothing); }
-  void leave_op(std::uint64_t (*sequence)()) noexcept;
+  // With what was counted of it, if anything was.
+  void leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts = nullptr) noexcept;
+
+  // While operators are counted.
+  void count(const OpAmounts& amounts) noexcept;
+  void note_shapes(NameId shapes, bool is_output) noexcept {
+    buffer_->mark({clock_ticks(), 0, 0, index(shapes), RecordKind::kShapes,
+                   static_cast<std::uint8_t>(is_output), 0});
+  }
+  // What follows is alike wherever `key` is the same, so that it need be counted only once.
+  void note_counting(std::uint64_t key, bool is_counted) noexcept {
+    buffer_->mark(
+        {clock_ticks(), key, 0, 0, RecordKind::kCounted, static_cast<std::uint8_t>(is_counted), 0});
+  }
+  void note_memory(std::uint64_t address, std::uint64_t bytes, std::uint32_t device,
+                   bool is_freed) noexcept {
+    buffer_->mark({clock_ticks(), address, bytes, device, RecordKind::kMemory,
+                   static_cast<std::uint8_t>(is_freed), 0});
+  }
 
   // Marks of layers are made on this thread, beside its records.
   bool makes_marks() const noexcept { return marks_ != nullptr; }

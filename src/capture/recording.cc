@@ -45,4 +45,20 @@ void Recording::take_new_threads(std::vector<std::shared_ptr<ThreadBuffer>>& thr
   new_threads_.clear();
 }
 
+void Recording::tell_optimizer(const void* optimizer, std::uint64_t state_bytes) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    optimizers_.insert_or_assign(optimizer, state_bytes);
+  } catch (...) {  // no memory for it: it is not known
+  }
+}
+
+std::optional<std::uint64_t> Recording::optimizer_state_bytes() const {
+  const std::lock_guard lock(mutex_);
+  if (optimizers_.empty()) return std::nullopt;
+  std::uint64_t bytes = 0;
+  for (const auto& [optimizer, state_bytes] : optimizers_) bytes += state_bytes;
+  return bytes;
+}
+
 }  // namespace layertrace

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -54,6 +55,10 @@ class Recording {
   // Moves the threads that came since the last call into `threads`.
   void take_new_threads(std::vector<std::shared_ptr<ThreadBuffer>>& threads);
 
+  // What an optimizer's state takes; and what all take, nothing where none was told of.
+  void tell_optimizer(const void* optimizer, std::uint64_t state_bytes) noexcept;
+  std::optional<std::uint64_t> optimizer_state_bytes() const;
+
   // Hooks whose record could not even reach a buffer (no memory for the thread's own state). Two
   // for a begin.
   void count_lost(std::uint64_t records) noexcept {
@@ -74,7 +79,8 @@ class Recording {
   const std::uint32_t session_;
   std::atomic<std::uint32_t> window_{0};
   std::atomic<std::uint64_t> lost_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, std::uint64_t> optimizers_;
   std::vector<std::shared_ptr<ThreadBuffer>> new_threads_;
 };
 

@@ -1,5 +1,7 @@
 #include "flops/formulas.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -18,7 +20,13 @@ struct ProcessFormulas {
 
 // Never destroyed: an observer may still bind while the process exits.
 ProcessFormulas& process_formulas() {
-  static auto* const formulas = new ProcessFormulas;
+  static auto* const formulas = [] {
+    // A forked child must not find them locked by a thread that it does not have.
+    pthread_atfork([] { process_formulas().mutex.lock(); },
+                   [] { process_formulas().mutex.unlock(); },
+                   [] { process_formulas().mutex.unlock(); });
+    return new ProcessFormulas;
+  }();
   return *formulas;
 }
 
@@ -132,6 +140,14 @@ void add_process_formula(std::string op_name, UserFormula formula, OpKind kind) 
   const std::lock_guard lock(process.mutex);
   process.table.add(std::move(op_name), std::move(formula), kind);
   process.revision.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool remove_process_formula(const std::string& op_name) {
+  ProcessFormulas& process = process_formulas();
+  const std::lock_guard lock(process.mutex);
+  const bool was_there = process.table.remove(op_name);
+  if (was_there) process.revision.fetch_add(1, std::memory_order_relaxed);
+  return was_there;
 }
 
 std::uint64_t process_formula_revision() noexcept {

@@ -85,6 +85,8 @@ class FormulaTable {
   // By the operator's name, or its name and overload ("aten::max.dim"), which goes first.
   void add(std::string op_name, UserFormula formula, OpKind kind = OpKind::kPrimitive);
 
+  bool remove(const std::string& op_name) { return added_.erase(op_name) != 0; }
+
   BoundFormula bind(const OpSignature& signature) const;
 
   // Of those added to this table alone; nullptr where there is none.
@@ -98,6 +100,8 @@ class FormulaTable {
 // they are; the revision tells an observer that keeps them to bind again.
 void add_process_formula(std::string op_name, UserFormula formula,
                          OpKind kind = OpKind::kPrimitive);
+// False where there is none of that name.
+bool remove_process_formula(const std::string& op_name);
 std::uint64_t process_formula_revision() noexcept;
 
 }  // namespace layertrace

@@ -23,6 +23,8 @@ struct TensorShape {
   std::uint8_t values_per_element = 1;
   // Dense and strided. Nested and sparse tensors are not: their sizes do not tell what is computed.
   bool is_plain = true;
+  // Autograd wants its gradient: what a backward without a mask need not make for others.
+  bool needs_gradient = true;
 };
 
 // A list of bools comes as a list of ints. What no formula reads (dtypes, devices, generators,

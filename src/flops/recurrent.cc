@@ -3,12 +3,16 @@
 // weights are that, and all vectors biases, so neither layers nor directions need be told apart.
 //
 // A fused backward is twice that, once for what goes back through the products and once for the
-// weights, less the input's part of the first layer where the input needs no gradient.
+// weights, less the input's part of the first layer where the input needs no gradient, and less
+// that of W_hh in the first of the T steps where the first state needs none: what went back would
+// be for nobody. A backward of single steps does not make it, and a library's is counted alike.
 //
 // aux_flops: what the gates do, per place and hidden unit, and what biases add to it:
 //   - LSTM 19 (8): 4 sums, 3 sigmoids of 3, 2 tanh, 4 for the cell and the output. Backward 23 (4).
 //   - GRU 14 (6): 3 sums, 2 sigmoids of 3, 1 tanh, 4 for the state. Backward 16 (4).
 //   - RNN 2 (2): 1 sum, 1 tanh or ReLU. Backward 3 (1).
+#include <algorithm>
+
 #include "flops/families.h"
 
 namespace layertrace {
@@ -46,6 +50,7 @@ struct Layers {
   Count weights = {};        // elements of all matrices
   Count hidden = {};         // units of all layers and directions
   Count input_weights = {};  // elements of the matrices that meet the layers' input
+  Count state_weights = {};  // elements of the matrices that meet the state before
   bool has_biases = false;
 };
 
@@ -61,6 +66,7 @@ std::optional<Layers> layers_of(const TensorShape* input, std::span<const Tensor
     const TensorShape& w_hh = weights[first + 1];
     if (!is_matrix(w_ih) || !is_matrix(w_hh) || w_ih.sizes[0] != w_hh.sizes[0]) return {};
     layers.hidden += w_hh.sizes[0] / gates;
+    layers.state_weights += elements(w_hh);
     for (const TensorShape& weight : weights.subspan(first, stride)) {
       if (is_matrix(weight)) {
         layers.weights += elements(weight);
@@ -80,10 +86,28 @@ OpCost layers_cost(const Layers& layers, const Cell& cell) {
   return contraction_cost(layers.places * layers.weights, layers.places * layers.hidden * gates);
 }
 
-OpCost layers_backward_cost(const Layers& layers, const Cell& cell, bool makes_input,
-                            bool makes_weights) {
+// What the backward is to make. `batch`: how many first states there are; 0 if one is not given.
+struct Gradients {
+  bool input = true;
+  bool state = true;
+  bool weights = true;
+  Count batch = {};
+};
+
+// The state has (layers,) batch, units; without a batch there is one.
+Count batch_of(const TensorShape* state) {
+  if (state == nullptr) return 0;
+  return state->sizes.size() >= 2 ? state->sizes[state->sizes.size() - 2] : 1;
+}
+
+OpCost layers_backward_cost(const Layers& layers, const Cell& cell, const Gradients& makes) {
   Count macs = layers.places * layers.weights;
-  if (!makes_input) macs = macs.value() - (layers.places * layers.input_weights).value();
+  const auto leave_out = [&](Count part) {
+    macs = macs.value() - std::min(macs.value(), part.value());
+  };
+  if (!makes.input) leave_out(layers.places * layers.input_weights);
+  if (!makes.state) leave_out(makes.batch * layers.state_weights);
+  const bool makes_weights = makes.weights;
   if (makes_weights) macs += layers.places * layers.weights;
   const int gates = cell.backward + (layers.has_biases && makes_weights ? cell.backward_bias : 0);
   return contraction_cost(macs, layers.places * layers.hidden * gates);
@@ -112,7 +136,7 @@ std::optional<OpCost> recurrent_cost(const Arguments& arguments) {
 std::optional<OpCost> recurrent_backward_cost(const Arguments& arguments) {
   const auto layers = layers_of(arguments);
   if (!layers) return {};
-  return layers_backward_cost(*layers, cell_of_gates(arguments.per_element()), true, true);
+  return layers_backward_cost(*layers, cell_of_gates(arguments.per_element()), {});
 }
 
 // One step. Slots: input, w_ih, w_hh, b_ih. per_element: gates.
@@ -132,8 +156,8 @@ std::optional<OpCost> cell_cost(const Arguments& arguments) {
 
 // ---- cuDNN, MIOpen ----
 
-constexpr SlotNames kLibraryLayers = {"input", "weight",        "weight_stride0",
-                                      "mode",  "bidirectional", "output_mask"};
+constexpr SlotNames kLibraryLayers = {
+    "input", "weight", "weight_stride0", "mode", "bidirectional", "output_mask", "hx"};
 
 std::optional<Layers> library_layers_of(const Arguments& arguments, const Cell& cell) {
   const auto stride = arguments.integer(2);
@@ -155,13 +179,18 @@ std::optional<OpCost> library_backward_cost(const Arguments& arguments) {
   const auto layers = library_layers_of(arguments, cell);
   const auto mask = arguments.ints(5);
   if (!layers || mask.size() != 4) return {};
-  return layers_backward_cost(*layers, cell, mask[0] != 0, mask[3] != 0);
+  return layers_backward_cost(*layers, cell,
+                              {.input = mask[0] != 0,
+                               .state = mask[1] != 0,
+                               .weights = mask[3] != 0,
+                               .batch = batch_of(arguments.tensor(6))});
 }
 
 // ---- oneDNN: one layer and direction per call ----
 
 constexpr SlotNames kOneLayer = {"input", "weight0", "weight1", "mode", "has_biases"};
-constexpr SlotNames kOneLayerBackward = {"input", "weight1", "weight2", "mode", "has_biases"};
+constexpr SlotNames kOneLayerBackward = {"input", "weight1",    "weight2",
+                                         "mode",  "has_biases", "hx_"};
 
 std::optional<Layers> one_layer_of(const Arguments& arguments, const Cell& cell) {
   const TensorShape* w_ih = arguments.tensor(1);
@@ -180,12 +209,16 @@ std::optional<OpCost> one_layer_cost(const Arguments& arguments) {
   return layers_cost(*layers, cell);
 }
 
-// It has no mask, and makes the input's gradient always.
+// It has no mask, and makes all gradients always; those that nobody needs do not count.
 std::optional<OpCost> one_layer_backward_cost(const Arguments& arguments) {
   const Cell& cell = cell_of_mode(arguments.integer(3).value_or(2));
   const auto layers = one_layer_of(arguments, cell);
   if (!layers) return {};
-  return layers_backward_cost(*layers, cell, true, true);
+  const TensorShape* state = arguments.tensor(5);
+  return layers_backward_cost(*layers, cell,
+                              {.input = arguments.tensor(0)->needs_gradient,
+                               .state = state == nullptr || state->needs_gradient,
+                               .batch = batch_of(state)});
 }
 
 // ---- Gates alone: the products were made before ----

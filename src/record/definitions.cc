@@ -13,10 +13,10 @@ LayerId Definitions::add_layer(LayerDef layer) {
   return LayerId{static_cast<std::uint32_t>(layers_.size() - 1)};
 }
 
-void Definitions::add_parameter(std::uint64_t address, LayerId owner) {
+void Definitions::add_parameter(ParameterDef parameter) {
   const std::lock_guard lock(mutex_);
-  parameters_.push_back({address, owner});
-  owners_.emplace(address, owner);
+  owners_.emplace(parameter.address, parameter.owner);
+  parameters_.push_back(std::move(parameter));
 }
 
 LayerId Definitions::try_owner_of(std::uint64_t address) const noexcept {
@@ -34,6 +34,13 @@ std::size_t Definitions::try_ancestors(LayerId layer, std::span<LayerId> ancesto
     ancestors[count++] = layer;
   std::reverse(ancestors.begin(), ancestors.begin() + static_cast<std::ptrdiff_t>(count));
   return count;
+}
+
+LayerId Definitions::try_root(LayerId layer) const noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return layer;
+  while (layers_[index(layer)].parent != kNoLayer) layer = layers_[index(layer)].parent;
+  return layer;
 }
 
 std::string Definitions::path_or_type(LayerId layer) const {

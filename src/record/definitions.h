@@ -23,22 +23,37 @@ struct LayerDef {
   LayerId parent = kNoLayer;
   bool registered = true;
   std::string shared_with = {};
+  std::string kernel_size = {};  // "3 × 3"
 };
 
+// A parameter or a buffer, as a layer has it. Several layers may have the same.
 struct ParameterDef {
-  std::uint64_t address = 0;
+  std::uint64_t address = 0;  // what tells it from others
   LayerId owner = kNoLayer;
+  std::string name = {};
+  std::vector<std::int64_t> shape = {};
+  std::string dtype = {};  // "float32"
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;
+  bool trainable = false;
+  bool buffer = false;
+  // Since when it is known. Before, another tensor may have been told from others by the same.
+  std::uint64_t since_ticks = 0;
+
+  friend bool operator==(const ParameterDef&, const ParameterDef&) = default;
 };
 
 class Definitions {
  public:
   LayerId add_layer(LayerDef layer);
-  void add_parameter(std::uint64_t address, LayerId owner);
+  void add_parameter(ParameterDef parameter);
 
   // For hooks: which layer owns this parameter, and which layers are around it, the outermost
   // first. They do not wait: where someone else is at it, or nothing is known, nothing is found.
   LayerId try_owner_of(std::uint64_t address) const noexcept;
   std::size_t try_ancestors(LayerId layer, std::span<LayerId> ancestors) const noexcept;
+  // The outermost of those layers; the layer itself where nothing is found.
+  LayerId try_root(LayerId layer) const noexcept;
   // "blocks.0.conv1", or the type where that is empty.
   std::string path_or_type(LayerId layer) const;
 

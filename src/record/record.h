@@ -22,6 +22,11 @@ enum class RecordKind : std::uint8_t {
   kStep,    // value: the index of the step that ends here
   kWindow,  // flags: 1 recording starts here, 0 it stops; value: the index of the step that begins
   kGap,     // value: how many records of this thread were dropped just before
+  // While operators are counted (see amounts.h).
+  kAmounts,  // id: the operator's name; flags: see AmountsPart; value, sequence: two amounts
+  kShapes,   // id: the name that tells them; flags: 1 for what comes out of the innermost scope
+  kCounted,  // value: what the calls that follow are alike in; flags: 1 if operators are counted
+  kMemory,   // value: the block's address; sequence: its bytes; id: the device; flags: 1 for freed
 };
 
 inline constexpr std::uint8_t kThrown = 1;  // on an end: left by an exception
@@ -32,6 +37,7 @@ inline constexpr std::uint8_t kAccumulates =
 inline constexpr std::uint8_t kEngineRoot =
     2;  // on kNodeBegin: the node with which autograd starts a pass
 inline constexpr std::uint8_t kNoPhase = 0xff;
+inline constexpr std::uint32_t kHostDevice = 0xffffffffU;  // on kMemory: the host's own memory
 
 struct Record {
   std::uint64_t ticks;
@@ -51,9 +57,10 @@ constexpr bool is_begin(RecordKind kind) noexcept {
 }
 
 // Records are numbered for devices, which know by it what ran when they were asked for something.
-// Operators, of which there are many, change nothing in that; gaps are no events of the thread.
+// Operators and what is counted of them, of which there are many, change nothing in that; gaps are
+// no events of the thread.
 constexpr bool has_number(RecordKind kind) noexcept {
-  return kind != RecordKind::kOpBegin && kind != RecordKind::kOpEnd && kind != RecordKind::kGap;
+  return kind != RecordKind::kOpBegin && kind != RecordKind::kOpEnd && kind < RecordKind::kGap;
 }
 
 // Names an autograd node by what autograd itself keeps: its number, and the thread whose counter

@@ -85,4 +85,7 @@ std::optional<DevicePeaks> find_device_peaks(std::string_view name, std::uint64_
 // unknown key is an error: it would be a figure that silently does not count.
 Result<DevicePeaks> parse_device_peaks(std::string_view json);
 
+// The same, or the path of a file that holds it.
+Result<DevicePeaks> read_device_peaks(const std::string& json_or_path);
+
 }  // namespace layertrace::roofline

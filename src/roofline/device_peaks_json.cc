@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <fstream>
 #include <span>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -121,6 +123,17 @@ Result<DevicePeaks> parse_device_peaks(std::string_view json) {
   } catch (const Json::exception& problem) {
     return cannot_read(fmt::format("it is not JSON: {}", without_code(problem.what())));
   }
+}
+
+Result<DevicePeaks> read_device_peaks(const std::string& json_or_path) {
+  const std::size_t first = json_or_path.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && json_or_path[first] == '{')
+    return parse_device_peaks(json_or_path);
+  std::ifstream file(json_or_path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return cannot_read(fmt::format("the file {} cannot be read", json_or_path));
+  return parse_device_peaks(text.str());
 }
 
 }  // namespace layertrace::roofline

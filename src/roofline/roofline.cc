@@ -1,11 +1,16 @@
 #include "roofline/roofline.h"
 
-namespace layertrace::roofline {
+#include <array>
+#include <string_view>
+
+namespace layertrace {
 
 std::string_view roof_name(Roof roof) noexcept {
   constexpr std::array<std::string_view, 3> kNames = {"none", "compute", "memory"};
   return kNames[static_cast<std::size_t>(roof)];
 }
+
+namespace roofline {
 
 double mixed_peak(const FlopsByDtype& flops, const DevicePeaks& peaks) noexcept {
   double total = 0;
@@ -20,4 +25,5 @@ double mixed_peak(const FlopsByDtype& flops, const DevicePeaks& peaks) noexcept 
   return least_s > 0 ? total / least_s : 0;
 }
 
-}  // namespace layertrace::roofline
+}  // namespace roofline
+}  // namespace layertrace

@@ -16,8 +16,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <string_view>
+
+#include <layertrace/profile.h>
 
 #include "roofline/device_peaks.h"
 
@@ -45,14 +45,8 @@ inline Roofs roofs_of(const DevicePeaks& peaks, Dtype dtype) noexcept {
   return {.flops_per_s = peaks.peak(dtype), .bytes_per_s = peaks.bytes_per_s};
 }
 
-enum class Roof : std::uint8_t {
-  kNone,  // nothing to hold it against: no work was counted, no roof is known, or it took no time
-  kCompute,
-  kMemory,
-};
-
-// "none", "compute", "memory".
-std::string_view roof_name(Roof roof) noexcept;
+using layertrace::Roof;
+using layertrace::roof_name;
 
 struct Placement {
   double flops_per_s = 0;  // achieved

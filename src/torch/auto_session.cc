@@ -204,11 +204,14 @@ class AutoSession {
   void start() {
     const std::string output = claim_output();
     const auto timing = parse_timing(variable("LAYERTRACE_RUN_TIMING"));
+    const auto count = parse_counting(variable("LAYERTRACE_RUN_COUNT"));
     Options options{.output = output,
                     .schedule = schedule_,
                     .ops = variable("LAYERTRACE_RUN_OPS") != "0",
+                    .count = count ? *count : Counting::kFirst,
                     .infer = true,
-                    .timing = timing ? *timing : Timing::kBoth};
+                    .timing = timing ? *timing : Timing::kBoth,
+                    .name = variable("LAYERTRACE_RUN_NAME")};
     auto session =
         Session::start(std::vector<std::pair<std::string, torch::nn::Module*>>{}, options);
     if (!session) {
@@ -276,6 +279,7 @@ class AutoSession {
                 " optimizer steps, and the first " +
                 std::to_string(schedule_.skip + schedule_.warmup) +
                 " are not recorded: choose others with --steps, as in --steps 0:5\n";
+      for (const std::string& note : profile->health.notes) report_ += "layertrace: " + note + "\n";
     } else {
       if (rank().empty() || rank() == "0") report_ = "\n" + tree(*profile, for_terminal(2));
       report_ += "layertrace: the trace is " + output_ + "\n";

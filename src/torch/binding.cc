@@ -6,6 +6,8 @@
 #include "torch/scopes.h"
 #include "torch/sequence.h"
 #include "torch/session_starter.h"
+#include "torch/tensor_facts.h"
+#include "torch/torch_hooks.h"
 
 namespace layertrace::binding {
 
@@ -34,11 +36,47 @@ Found find(Module module) noexcept {
   return {};
 }
 
-void add_parameter(Module module, void* tensor) noexcept {
+void add_parameter(Module module, const ModuleSource::OwnTensor& tensor) noexcept {
   try {
     if (const auto registry = ModuleRegistry::active()) registry->add_parameter(module, tensor);
   } catch (...) {  // no memory for it: its gradient will be nobody's
   }
+}
+
+std::uint64_t begin_key(std::uint32_t layer, bool is_training) noexcept {
+  return key_of_layer(layer, is_training);
+}
+
+std::uint64_t mix_shape(std::uint64_t key, const void* tensor) noexcept {
+  return layertrace::mix_shape(key, *static_cast<const c10::TensorImpl*>(tensor));
+}
+
+void append_shape(std::string& text, const void* tensor) {
+  layertrace::append_shape(text, *static_cast<const c10::TensorImpl*>(tensor));
+}
+
+bool counting() noexcept { return TorchHooks::is_counting.load(std::memory_order_relaxed); }
+
+bool wants_calls() noexcept { return TorchHooks::wants_calls.load(std::memory_order_relaxed); }
+
+void meet_call(std::uint64_t key) noexcept {
+  if (const auto registry = ModuleRegistry::active()) registry->meet_call(key);
+}
+
+void note_shapes(std::string_view shapes, bool is_output) noexcept {
+  ThreadState* thread = recorder::this_thread();
+  if (thread == nullptr) return;
+  try {
+    // Operators and regions need names, too, of which there is a bounded number.
+    const bool is_room = NameTable::instance().size() < NameTable::kMaxNames / 2;
+    thread->note_shapes(NameTable::instance().intern(is_room ? shapes : "…"), is_output);
+  } catch (...) {  // no memory for the name
+  }
+}
+
+void tell_optimizer(const void* optimizer, std::uint64_t state_bytes) noexcept {
+  if (ThreadState* thread = recorder::this_thread())
+    thread->shared().tell_optimizer(optimizer, state_bytes);
 }
 
 detail::Entry enter(std::uint32_t layer, Module module) noexcept {

@@ -58,6 +58,7 @@ def wrapper(mangled, demangled):
     arguments = ", ".join(
         f"a{i}" if t.endswith("&") else f"std::move(a{i})" for i, t in enumerate(types)
     )
+    seen = "".join(f", a{i}" for i in range(len(types)))
     owner, method = match["owner"], match["method"]
     prefix = "template <> " if "<" in owner else ""
     template_arguments = ", ".join(["Result", owner, *types])
@@ -66,8 +67,8 @@ def wrapper(mangled, demangled):
         f"{prefix}auto {owner}::{method}({parameters}) -> decltype({call}) {{\n"
         f"  using Result = decltype({call});\n"
         f'  static const auto next = next_function<{template_arguments}>("{mangled}");\n'
-        f"  const InterposedScope scope(this);\n"
-        f"  return next(this, {arguments});\n"
+        f"  InterposedScope scope(this{seen});\n"
+        f"  return scope.output(next(this, {arguments}));\n"
         f"}}\n"
     )
 

@@ -12,6 +12,7 @@
 #include <torch/nn/modules/instancenorm.h>
 
 #include <exception>
+#include <tuple>
 #include <utility>
 
 #include "torch/next_function.h"
@@ -23,11 +24,17 @@ namespace {
 
 using Awaited = OpenNorm::Awaited;
 
-void open(const torch::nn::Module& norm, Awaited awaited, bool squeezes) noexcept {
+void open(const torch::nn::Module& norm, const at::Tensor& input, Awaited awaited,
+          bool squeezes) noexcept {
   if (detail::recording.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
-  const detail::Entry entry = InterposedScope::enter(&norm);
-  if (entry.place != 0) open_norm = {awaited, squeezes, &norm, entry};
+  const auto inputs = std::tie(input);
+  const auto values = detail::CallValues::of(inputs);
+  const detail::Entry entry = InterposedScope::enter(&norm, values);
+  if (entry.place == 0) return;
+  open_norm = {awaited, squeezes, &norm, entry, nullptr};
+  if (detail::follows_calls.load(std::memory_order_relaxed) != 0)
+    open_norm.call = detail::begin_call(&norm, values);
 }
 
 // Stands around a call that may be the one that an open norm awaits, and closes the norm when it
@@ -42,10 +49,17 @@ class ClosingNorm {
     if (norm_.awaited == Awaited::kNothing) [[likely]]
       return;
     if (norm_.squeezes && std::uncaught_exceptions() <= norm_.entry.exceptions) {
-      open_norm = {Awaited::kSqueeze, false, norm_.module, norm_.entry};
+      open_norm = {Awaited::kSqueeze, false, norm_.module, norm_.entry, norm_.call};
     } else {
+      if (norm_.call != nullptr) detail::end_call(norm_.call, norm_.entry);
       detail::leave(norm_.entry);
     }
+  }
+  // Gives what it is given: what the norm gives, unless that is squeezed.
+  at::Tensor output(at::Tensor value) const noexcept {
+    if (norm_.call != nullptr && !norm_.squeezes) [[unlikely]]
+      detail::note_output(*norm_.call, detail::CallValues::of(std::tie(std::as_const(value))));
+    return value;
   }
   ClosingNorm(const ClosingNorm&) = delete;  // it stands for a stretch of one thread's stack
   ClosingNorm& operator=(const ClosingNorm&) = delete;
@@ -63,7 +77,7 @@ namespace torch::nn {
   void Class::_check_input_dim(const Tensor& input) {                                       \
     static const auto next = layertrace::next_function<void, Class, const Tensor&>(symbol); \
     next(this, input);                                                                      \
-    layertrace::open(*this, layertrace::Awaited::awaited, squeezes);                        \
+    layertrace::open(*this, input, layertrace::Awaited::awaited, squeezes);                 \
   }
 
 LAYERTRACE_NORM(BatchNorm1dImpl, "_ZN5torch2nn15BatchNorm1dImpl16_check_input_dimERKN2at6TensorE",
@@ -101,8 +115,8 @@ at::Tensor batch_norm::call(const at::Tensor& input, const OptionalTensor& weigh
                                      const OptionalTensor&, bool, double, double, bool>(
           "_ZN2at4_ops10batch_norm4callERKNS_6TensorERKSt8optionalIS2_ES8_S8_S8_bddb");
   const layertrace::ClosingNorm closing(layertrace::Awaited::kBatchNorm);
-  return next(input, weight, bias, running_mean, running_var, training, momentum, eps,
-              cudnn_enabled);
+  return closing.output(
+      next(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled));
 }
 
 at::Tensor instance_norm::call(const at::Tensor& input, const OptionalTensor& weight,
@@ -115,15 +129,15 @@ at::Tensor instance_norm::call(const at::Tensor& input, const OptionalTensor& we
                                      const OptionalTensor&, bool, double, double, bool>(
           "_ZN2at4_ops13instance_norm4callERKNS_6TensorERKSt8optionalIS2_ES8_S8_S8_bddb");
   const layertrace::ClosingNorm closing(layertrace::Awaited::kInstanceNorm);
-  return next(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps,
-              cudnn_enabled);
+  return closing.output(next(input, weight, bias, running_mean, running_var, use_input_stats,
+                             momentum, eps, cudnn_enabled));
 }
 
 at::Tensor squeeze_dim::call(const at::Tensor& self, int64_t dim) {
   static const auto next = layertrace::next_free_function<at::Tensor, const at::Tensor&, int64_t>(
       "_ZN2at4_ops11squeeze_dim4callERKNS_6TensorEl");
   const layertrace::ClosingNorm closing(layertrace::Awaited::kSqueeze);
-  return next(self, dim);
+  return closing.output(next(self, dim));
 }
 
 }  // namespace at::_ops

@@ -4,12 +4,18 @@
 #include <torch/nn/module.h>
 #include <torch/optim.h>
 
+#include <atomic>
+#include <cstdint>
+#include <unordered_set>
 #include <utility>
+
+#include <layertrace/binding.h>
 
 #include "record/definitions.h"
 #include "torch/auto_session.h"
 #include "torch/next_function.h"
 #include "torch/scopes.h"
+#include "torch/torch_hooks.h"
 
 namespace layertrace {
 namespace {
@@ -34,6 +40,67 @@ class OutermostZeroGrad {
   const bool outermost_;
 };
 
+// ---- What an optimizer keeps ----
+
+template <typename Visit>
+void each_tensor(const torch::optim::AdagradParamState& state, Visit visit) {
+  visit(state.sum());
+}
+template <typename Visit>
+void each_tensor(const torch::optim::AdamParamState& state, Visit visit) {
+  visit(state.exp_avg());
+  visit(state.exp_avg_sq());
+  visit(state.max_exp_avg_sq());
+}
+template <typename Visit>
+void each_tensor(const torch::optim::AdamWParamState& state, Visit visit) {
+  visit(state.exp_avg());
+  visit(state.exp_avg_sq());
+  visit(state.max_exp_avg_sq());
+}
+template <typename Visit>
+void each_tensor(const torch::optim::LBFGSParamState& state, Visit visit) {
+  visit(state.d());
+  visit(state.prev_flat_grad());
+  for (const at::Tensor& each : state.old_dirs()) visit(each);
+  for (const at::Tensor& each : state.old_stps()) visit(each);
+  for (const at::Tensor& each : state.ro()) visit(each);
+  if (!state.al()) return;
+  for (const at::Tensor& each : *state.al()) visit(each);
+}
+template <typename Visit>
+void each_tensor(const torch::optim::RMSpropParamState& state, Visit visit) {
+  visit(state.square_avg());
+  visit(state.momentum_buffer());
+  visit(state.grad_avg());
+}
+template <typename Visit>
+void each_tensor(const torch::optim::SGDParamState& state, Visit visit) {
+  visit(state.momentum_buffer());
+}
+
+// While operators are counted: it may be gone when the session ends. As of allocators, where there
+// is something on a GPU only that counts.
+template <typename State>
+void tell_state(const torch::optim::Optimizer& optimizer) noexcept {
+  if (!TorchHooks::is_counting.load(std::memory_order_relaxed)) return;
+  try {
+    std::uint64_t on_host = 0;
+    std::uint64_t on_gpus = 0;
+    std::unordered_set<const c10::TensorImpl*> seen;
+    for (const auto& [parameter, state] : optimizer.state()) {
+      const auto* known = dynamic_cast<const State*>(state.get());
+      if (known == nullptr) continue;
+      each_tensor(*known, [&](const at::Tensor& tensor) {
+        if (!tensor.defined() || !seen.insert(tensor.unsafeGetTensorImpl()).second) return;
+        (tensor.is_cuda() ? on_gpus : on_host) += tensor.nbytes();
+      });
+    }
+    binding::tell_optimizer(&optimizer, on_gpus != 0 ? on_gpus : on_host);
+  } catch (...) {  // a tensor that tells no size, no memory: it is not known
+  }
+}
+
 }  // namespace
 }  // namespace layertrace
 
@@ -52,6 +119,7 @@ using layertrace::Phase;
       const InterposedRegion region(name, Phase::kOptimizer);                       \
       loss = next(this, std::move(closure));                                        \
     }                                                                               \
+    layertrace::tell_state<Class##ParamState>(*this);                               \
     layertrace::auto_session::on_optimizer_step(this);                              \
     return loss;                                                                    \
   }

@@ -1,6 +1,8 @@
 #include "torch/libtorch_modules.h"
 
 #include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/pooling.h>
 
 #include <string_view>
 
@@ -17,6 +19,22 @@ struct Remembered {
 
 const torch::nn::Module& as_module(binding::Module module) {
   return *static_cast<const torch::nn::Module*>(module);
+}
+
+template <typename Layer>
+bool read_kernel_size(const torch::nn::Module& module, std::string& text) {
+  const auto* layer = dynamic_cast<const Layer*>(&module);
+  if (layer == nullptr) return false;
+  for (const std::int64_t size : *layer->options.kernel_size())
+    text += (text.empty() ? "" : " × ") + std::to_string(size);
+  return true;
+}
+
+template <typename... Layers>
+std::string kernel_size_of(const torch::nn::Module& module) {
+  std::string text;
+  (void)(read_kernel_size<Layers>(module, text) || ...);
+  return text;
 }
 
 }  // namespace
@@ -51,12 +69,23 @@ std::vector<LibTorchModules::Child> LibTorchModules::children(binding::Module mo
   return children;
 }
 
-std::vector<void*> LibTorchModules::parameters(binding::Module module) {
-  std::vector<void*> tensors;
-  for (const auto& parameter : as_module(module).parameters(/*recurse=*/false)) {
-    if (parameter.defined()) tensors.push_back(parameter.unsafeGetTensorImpl());
-  }
+std::vector<LibTorchModules::OwnTensor> LibTorchModules::tensors(binding::Module module) {
+  std::vector<OwnTensor> tensors;
+  const auto add = [&](const auto& named, bool is_buffer) {
+    if (named.value().defined())
+      tensors.push_back({named.key(), named.value().unsafeGetTensorImpl(), is_buffer});
+  };
+  for (const auto& named : as_module(module).named_parameters(/*recurse=*/false)) add(named, false);
+  for (const auto& named : as_module(module).named_buffers(/*recurse=*/false)) add(named, true);
   return tensors;
+}
+
+std::string LibTorchModules::kernel_size(binding::Module module) {
+  namespace nn = torch::nn;
+  return kernel_size_of<nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl, nn::ConvTranspose1dImpl,
+                        nn::ConvTranspose2dImpl, nn::ConvTranspose3dImpl, nn::MaxPool1dImpl,
+                        nn::MaxPool2dImpl, nn::MaxPool3dImpl, nn::AvgPool1dImpl, nn::AvgPool2dImpl,
+                        nn::AvgPool3dImpl, nn::LPPool1dImpl, nn::LPPool2dImpl>(as_module(module));
 }
 
 std::shared_ptr<const void> LibTorchModules::remember(binding::Module module) {

@@ -18,7 +18,8 @@ class LibTorchModules final : public binding::ModuleSource {
  public:
   std::string type_name(binding::Module module) override;
   std::vector<Child> children(binding::Module module) override;
-  std::vector<void*> parameters(binding::Module module) override;
+  std::vector<OwnTensor> tensors(binding::Module module) override;
+  std::string kernel_size(binding::Module module) override;
   std::shared_ptr<const void> remember(binding::Module module) override;
   bool is_same(binding::Module module, const void* remembered) override;
 };

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "torch/libtorch_modules.h"
 #include "torch/parameter_key.h"
+#include "torch/tensor_facts.h"
 
 namespace layertrace {
 namespace {
@@ -61,6 +63,16 @@ ModuleRegistry::Lock::~Lock() {
   registry_.mutex_.unlock();
 }
 
+void ModuleRegistry::tell_calls(std::function<void(std::uint64_t)> listener) {
+  const std::lock_guard lock(listener_mutex_);
+  call_listener_ = std::move(listener);
+}
+
+void ModuleRegistry::meet_call(std::uint64_t key) {
+  const std::lock_guard lock(listener_mutex_);
+  if (call_listener_) call_listener_(key);
+}
+
 void ModuleRegistry::add_root(const std::string& name, Module module) {
   const Lock lock(*this);
   if (lock) add_model(name, module);
@@ -74,8 +86,12 @@ void ModuleRegistry::add_model_of_class(Module module) {
 
 LayerId ModuleRegistry::add_model(const std::string& name, Module module) {
   const std::string type = source_->type_name(module);
-  const LayerId layer =
-      add(module, {.path = name, .name = name.empty() ? type : name, .type = type}, 0);
+  const LayerId layer = add(module,
+                            {.path = name,
+                             .name = name.empty() ? type : name,
+                             .type = type,
+                             .kernel_size = source_->kernel_size(module)},
+                            0);
   roots_.push_back({module, layer, source_->remember(module)});
   return layer;
 }
@@ -95,7 +111,7 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
     layer = known != paths_.end() ? known->second : define(std::move(def));
   }
   places.push_back({layer, folded, source_->remember(module)});
-  if (first) add_parameters(module, layer);
+  add_parameters(module, layer);
   if (depth >= kMaxDepth) return layer;
   const bool replicates = source_->is_replicating(module);
   for (const Child& child : source_->children(module)) {
@@ -108,7 +124,8 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
                               {.path = joined(layers_[index(layer)].path, child.name),
                                .name = child.name,
                                .type = source_->type_name(child.module),
-                               .parent = layer},
+                               .parent = layer,
+                               .kernel_size = source_->kernel_size(child.module)},
                               depth + 1);
     if (replicates) replicated_.push_back({below, child.module});
   }
@@ -116,20 +133,25 @@ LayerId ModuleRegistry::add(Module module, LayerDef def, int depth, LayerId fold
 }
 
 void ModuleRegistry::add_parameters(Module module, LayerId owner) {
-  for (void* parameter : source_->parameters(module)) add_parameter_of(owner, parameter);
+  for (const OwnTensor& tensor : source_->tensors(module)) add_parameter_of(owner, tensor);
 }
 
-void ModuleRegistry::add_parameter_of(LayerId owner, void* tensor) {
-  const auto& impl = *static_cast<const c10::TensorImpl*>(tensor);
+void ModuleRegistry::add_parameter_of(LayerId owner, const OwnTensor& tensor) {
+  const auto& impl = *static_cast<const c10::TensorImpl*>(tensor.tensor);
   known_parameters_.push_back(impl.version_counter());
-  definitions_.add_parameter(parameter_key(impl), owner);
+  ParameterDef def = facts_of(impl);
+  def.address = parameter_key(impl);
+  def.owner = owner;
+  def.name = tensor.name;
+  def.buffer = tensor.is_buffer;
+  def.since_ticks = clock_ticks();
+  definitions_.add_parameter(std::move(def));
 }
 
-void ModuleRegistry::add_parameter(Module module, void* tensor) {
+void ModuleRegistry::add_parameter(Module module, const OwnTensor& tensor) {
   const Lock lock(*this);
-  if (!lock) return;
-  const Found found = find_registered(module, kNoLayer);
-  if (found.layer != kNoLayer) add_parameter_of(found.layer, tensor);
+  if (!lock || find_registered(module, kNoLayer).layer == kNoLayer) return;
+  for (const Place& place : places_[module]) add_parameter_of(place.layer, tensor);
 }
 
 LayerId ModuleRegistry::define(LayerDef def) {
@@ -230,7 +252,8 @@ ModuleRegistry::Found ModuleRegistry::child_layer(Module holder, LayerId parent,
                .name = child.name,
                .type = source_->type_name(child.module),
                .parent = parent,
-               .registered = registered};
+               .registered = registered,
+               .kernel_size = source_->kernel_size(child.module)};
   if (remembers) {
     const Found found = find_registered(child.module, parent);
     return found.layer != kNoLayer && layers_[index(found.layer)].path == path

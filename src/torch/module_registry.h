@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,6 +29,7 @@ class ModuleRegistry {
  public:
   using Module = binding::Module;
   using ModuleSource = binding::ModuleSource;
+  using OwnTensor = ModuleSource::OwnTensor;
   struct Found {
     LayerId layer = kNoLayer;
     bool folded = false;
@@ -44,7 +46,7 @@ class ModuleRegistry {
   void add_model_of_class(Module module);
 
   // A parameter that a registered module has got since; of another module's nothing is kept.
-  void add_parameter(Module module, void* tensor);
+  void add_parameter(Module module, const OwnTensor& tensor);
 
   // The module's layer, seen from `caller_layer` (kNoLayer outside any), the layer of `caller`. A
   // module that is registered in several places is the one nearest to the caller.
@@ -52,6 +54,10 @@ class ModuleRegistry {
 
   // The layer of a module that the source does not know, by its type.
   LayerId find_foreign(const std::string& type, LayerId caller_layer);
+
+  // Whoever wants to know of outermost calls; it takes itself out again before it goes.
+  void tell_calls(std::function<void(std::uint64_t)> listener);
+  void meet_call(std::uint64_t key);
 
   ModuleSource& source() const noexcept { return *source_; }
   bool is_of_libtorch() const noexcept { return is_of_libtorch_; }
@@ -104,7 +110,7 @@ class ModuleRegistry {
   LayerId add(Module module, LayerDef def, int depth, LayerId folded_into = kNoLayer);
   LayerId add_model(const std::string& name, Module module);
   void add_parameters(Module module, LayerId owner);
-  void add_parameter_of(LayerId owner, void* tensor);
+  void add_parameter_of(LayerId owner, const OwnTensor& tensor);
   bool is_of(const Place& place, Module module) const;
   Found find_registered(Module module, LayerId caller_layer);
   Found find_below(Module holder, LayerId holder_layer, Module module, int depth);
@@ -118,6 +124,8 @@ class ModuleRegistry {
   Definitions& definitions_;
   const std::shared_ptr<ModuleSource> source_;
   const bool is_of_libtorch_;
+  std::mutex listener_mutex_;
+  std::function<void(std::uint64_t)> call_listener_;
   std::mutex mutex_;
   std::atomic<std::thread::id> holder_;
   std::unordered_map<Module, std::vector<Place>> places_;  // of registered modules only

@@ -15,6 +15,7 @@ struct OpenNorm {
   bool squeezes = false;                // and after that, a squeeze
   const torch::nn::Module* module = nullptr;
   detail::Entry entry;
+  detail::CountedCall* call = nullptr;
 };
 extern thread_local OpenNorm open_norm __attribute__((tls_model("initial-exec")));
 
@@ -23,6 +24,11 @@ extern thread_local OpenNorm open_norm __attribute__((tls_model("initial-exec"))
 bool is_on_top(const OpenNorm& norm) noexcept;
 
 void close_abandoned_norm_slow() noexcept;
+
+namespace detail {
+// One that an exception has left, unseen.
+void abandon_call(CountedCall* call) noexcept;
+}  // namespace detail
 
 // For whoever opens a scope, region or node: none of them can be inside a norm. One that is still
 // open was left by an exception that the program has caught.

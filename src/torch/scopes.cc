@@ -7,11 +7,13 @@
 
 #include "base/vtable.h"
 #include "torch/auto_session.h"
+#include "torch/call_watch.h"
 #include "torch/libtorch_modules.h"
 #include "torch/module_identity.h"
 #include "torch/module_registry.h"
 #include "torch/open_norm.h"
 #include "torch/sequence.h"
+#include "torch/torch_hooks.h"
 
 namespace layertrace {
 namespace {
@@ -50,6 +52,7 @@ bool is_on_top(const OpenNorm& norm) noexcept {
 
 void close_abandoned_norm_slow() noexcept {
   const OpenNorm norm = std::exchange(open_norm, {});
+  if (norm.call != nullptr) detail::abandon_call(norm.call);
   if (!is_on_top(norm)) return;
   recorder::last_state()->leave(place_of(norm.entry), next_sequence(),
                                 /*thrown=*/true);
@@ -63,18 +66,20 @@ LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept 
       !has_owner(module, cached.owner)) [[unlikely]] {
     const LayerId layer = look_up(thread, module, caller);
     if (layer == kNoLayer) return kNoLayer;
-    cached = {&module, vtable, module.weak_from_this(), caller, layer};
+    const LayerId root = thread.shared().definitions().try_root(layer);
+    cached = {&module, vtable, module.weak_from_this(), caller, layer, root};
   }
   return cached.layer;
 }
 
-detail::Entry InterposedScope::enter(const torch::nn::Module* module) noexcept {
+detail::Entry InterposedScope::enter(const torch::nn::Module* module,
+                                     detail::CallValues inputs) noexcept {
   auto_session::on_layer();
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr) return {};
   close_abandoned_norm();
   if (thread->current_module() == module) return {};
-  return detail::enter_module(module);
+  return detail::enter_module(module, inputs);
 }
 
 detail::Entry InterposedRegion::enter(NameId name, Phase phase) noexcept {
@@ -86,7 +91,7 @@ detail::Entry InterposedRegion::enter(NameId name, Phase phase) noexcept {
 
 namespace detail {
 
-Entry enter_module(const torch::nn::Module* module) noexcept {
+Entry enter_module(const torch::nn::Module* module, CallValues inputs) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr || module == nullptr) return {};
   close_abandoned_norm();
@@ -95,6 +100,8 @@ Entry enter_module(const torch::nn::Module* module) noexcept {
     thread->shared().count_lost(2);
     return {};
   }
+  if (TorchHooks::wants_calls.load(std::memory_order_relaxed))
+    watch_call(*thread, *module, layer, inputs);
   return entry_at(thread->enter_scope(layer, module, next_sequence()));
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <exception>
+#include <tuple>
+#include <utility>
 
 #include <layertrace/layertrace.h>
 
@@ -29,11 +31,14 @@ inline ThreadState::Place place_of(detail::Entry entry) noexcept {
 // class derived from LibTorch's) is not marked twice.
 class InterposedScope {
  public:
-  explicit InterposedScope(const torch::nn::Module* module) noexcept {
+  template <typename... Inputs>
+  explicit InterposedScope(const torch::nn::Module* module, const Inputs&... inputs) noexcept {
     if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      entry_ = enter(module);
+      open(module, detail::CallValues::of(std::tie(inputs...)));
   }
   ~InterposedScope() {
+    if (call_ != nullptr) [[unlikely]]
+      detail::end_call(call_, entry_);
     if (entry_.place != 0) [[unlikely]]
       detail::leave(entry_);
   }
@@ -41,10 +46,25 @@ class InterposedScope {
       delete;  // it stands for a stretch of one thread's stack
   InterposedScope& operator=(const InterposedScope&) = delete;
 
-  static detail::Entry enter(const torch::nn::Module* module) noexcept;
+  // Gives what it is given: what comes out of the call.
+  template <typename Output>
+  Output output(Output value) noexcept {
+    if (call_ != nullptr) [[unlikely]]
+      detail::note_output(*call_, detail::CallValues::of(std::tie(std::as_const(value))));
+    return value;
+  }
+
+  static detail::Entry enter(const torch::nn::Module* module, detail::CallValues inputs) noexcept;
 
  private:
+  void open(const torch::nn::Module* module, detail::CallValues inputs) noexcept {
+    entry_ = enter(module, inputs);
+    if (entry_.place != 0 && detail::follows_calls.load(std::memory_order_relaxed) != 0)
+      call_ = detail::begin_call(module, inputs);
+  }
+
   detail::Entry entry_;
+  detail::CountedCall* call_ = nullptr;
 };
 
 // Likewise for a stretch that belongs to a phase.

@@ -1,6 +1,6 @@
 #include "torch/torch_hooks.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/version.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -18,7 +19,10 @@
 #include "capture/recorder.h"
 #include "torch/cuda_devices.h"
 #include "torch/engine.h"
+#include "torch/memory_reports.h"
 #include "torch/node_names.h"
+#include "torch/op_counter.h"
+#include "torch/op_facts.h"
 #include "torch/open_norm.h"
 #include "torch/reported_regions.h"
 #include "torch/sequence.h"
@@ -61,30 +65,9 @@ PointerTable<OpFacts, 8192>& op_table() {
   return *table;
 }
 
-// Does no work of its own, only calls other operators (aten::linear) or makes a view by calling one
-// (aten::transpose). An operator whose one kernel serves all backends is not among them:
-// mkldnn_convolution has just that, and works for long.
-bool is_composite(const at::RecordFunction& fn) {
-  const auto name = fn.operator_name();
-  if (!name) return true;
-  const auto op = c10::Dispatcher::singleton().findOp(*name);
-  if (!op) return true;
-  using c10::DispatchKey;
-  if (op->hasKernelForDispatchKey(DispatchKey::CPU) ||
-      op->hasKernelForDispatchKey(DispatchKey::CUDA))
-    return false;
-  if (op->hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) || !op->hasSchema())
-    return true;
-  const auto& results = op->schema().returns();
-  return std::any_of(results.begin(), results.end(), [](const c10::Argument& result) {
-    return result.alias_info() != nullptr && !result.alias_info()->isWrite();
-  });
-}
-
 OpFacts look_up(const at::RecordFunction& fn, const char* text) {
   const NameId name = NameTable::instance().intern(text);
-  return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0},
-          NameTable::instance().text(name).c_str()};
+  return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0}, kept_text(name, text)};
 }
 
 OpFacts facts_of(const at::RecordFunction& fn, const char* text) noexcept {
@@ -154,12 +137,39 @@ void on_function_end(const at::RecordFunction& /*fn*/, at::ObserverContext* /*co
     thread->end_backward_run();
 }
 
+// The same while operators are counted. They are records only where that is wanted.
+std::atomic<bool> records_operators{true};
+
+// Not in a forked child, nor once the session is over: whoever listened there does no more.
+std::unique_ptr<at::ObserverContext> on_counted_function(const at::RecordFunction& fn) {
+  ThreadState* thread = recorder::this_thread();
+  if (thread == nullptr) return nullptr;
+  const char* name = fn.name();
+  const bool is_function = fn.scope() == at::RecordScope::FUNCTION;
+  if (is_function && !is_engines(name)) begin_counting(fn, name);
+  // Without operators nodes are told by their own records, not by the engine's.
+  if (!is_function || records_operators.load(std::memory_order_relaxed)) {
+    on_function(fn);
+  } else {
+    thread->skip_op();
+  }
+  return nullptr;
+}
+
+void on_counted_function_end(const at::RecordFunction& fn, at::ObserverContext* context) {
+  const OpAmounts* amounts = end_counting(fn);
+  if (amounts == nullptr) return on_function_end(fn, context);
+  if (ThreadState* thread = recorder::last_state()) thread->leave_op(&next_sequence, amounts);
+}
+
 }  // namespace
 
 bool only_we_listen() noexcept {
   const auto listeners = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
   return listeners && listeners->callbacks_.size() == 1 &&
-         listeners->callbacks_[0].start_ == &on_function && engine_is_followed();
+         (listeners->callbacks_[0].start_ == &on_function ||
+          listeners->callbacks_[0].start_ == &on_counted_function) &&
+         engine_is_followed();
 }
 
 void set_node_source(NodeSource nodes) noexcept { node_source.store(nodes); }
@@ -169,22 +179,43 @@ TorchHooks::TorchHooks()
       redirects_(!interposed_ && node_source == NodeSource::kAuto),
       follow_engine_(node_source == NodeSource::kAuto) {}
 
-TorchHooks::~TorchHooks() { disable(); }
+TorchHooks::~TorchHooks() {
+  disable();
+  if (registry_ != nullptr) registry_->tell_calls({});
+}
 
 void TorchHooks::use(std::shared_ptr<ModuleRegistry> registry) {
   registry_ = std::move(registry);
+  registry_->tell_calls([this](std::uint64_t key) { meet_call(key); });
   ModuleRegistry::set_active(registry_);
 }
 
 void TorchHooks::enable(bool ops) noexcept {
+  const std::lock_guard lock(mutex_);
   if (redirects_) {
     redirected_ = redirect_engine();
     follow_engine_ = redirected_;
   }
   set_engine_followed(follow_engine_);
+  if (plan_.mode() != Counting::kOff) find_memory_reports();
+  ops_ = ops;
+  enabled_ = true;
+  listen();
+}
+
+// Asks PyTorch to call us for what is wanted now, and no more.
+void TorchHooks::listen() noexcept {
   remove_installed_callback();
+  const bool counts = plan_.is_on();
+  if (counts != reports_memory_) {
+    if (!counts) restore_memory_reports();
+    reports_memory_ = counts && redirect_memory_reports();
+  }
+  records_operators = ops_;
   try {
-    at::RecordFunctionCallback callback(&on_function, &on_function_end);
+    at::RecordFunctionCallback callback(counts ? &on_counted_function : &on_function,
+                                        counts ? &on_counted_function_end : &on_function_end);
+    callback.needsInputs(counts).needsOutputs(counts);
     std::unordered_set<at::RecordScope, std::hash<at::RecordScope>> scopes;
     // Python's optimizers and loaders say by it what they do; LibTorch's are stood in for.
     if (registry_ != nullptr && !registry_->is_of_libtorch() &&
@@ -192,8 +223,8 @@ void TorchHooks::enable(bool ops) noexcept {
       scopes.insert(at::RecordScope::USER_SCOPE);
     // The engine's own records of nodes are among the functions, too, and hold more than the nodes'
     // own.
-    if (ops) scopes.insert(at::RecordScope::FUNCTION);
-    if (!ops && !follow_engine_) scopes.insert(at::RecordScope::BACKWARD_FUNCTION);
+    if (ops_ || counts) scopes.insert(at::RecordScope::FUNCTION);
+    if (!ops_ && !follow_engine_) scopes.insert(at::RecordScope::BACKWARD_FUNCTION);
     if (scopes.empty()) return;
     callback.scopes(scopes);
     callback_ = installed_callback = at::addGlobalCallback(callback);
@@ -202,9 +233,74 @@ void TorchHooks::enable(bool ops) noexcept {
 }
 
 void TorchHooks::disable() noexcept {
+  const std::lock_guard lock(mutex_);
+  enabled_ = false;
+  plan_.abandon_step();
+  set_is_counting(false);
   if (std::exchange(redirected_, false)) restore_engine();
+  if (std::exchange(reports_memory_, false)) restore_memory_reports();
   if (callback_ && callback_ == installed_callback) remove_installed_callback();
   callback_.reset();
+}
+
+// ---- Counting ----
+
+constinit std::atomic<bool> TorchHooks::is_counting{false};
+constinit std::atomic<bool> TorchHooks::wants_calls{false};
+constinit std::atomic<std::uint32_t> TorchHooks::steps{0};
+
+void TorchHooks::set_is_counting(bool on) noexcept {
+  is_counting = on;
+  if (on) {
+    detail::follows_calls.fetch_or(1U);
+  } else {
+    detail::follows_calls.fetch_and(~1U);
+  }
+}
+
+void TorchHooks::set_counting(Counting counting) noexcept {
+  const std::lock_guard lock(mutex_);
+  plan_ = CountingPlan(counting);
+  wants_calls = counting == Counting::kFirst;
+}
+
+// Tells the plan of something, and does what it then wants.
+template <typename Tell>
+void TorchHooks::follow_plan(std::uint64_t key, Tell tell) noexcept {
+  if (plan_.mode() == Counting::kOff) return;
+  const std::lock_guard lock(mutex_);
+  if (!enabled_) return;
+  const bool was_on = plan_.is_on();
+  try {
+    tell(plan_);
+  } catch (...) {  // no memory to remember it by: what follows is not counted
+    plan_.abandon_step();
+  }
+  set_is_counting(plan_.is_on());
+  if (plan_.is_on() != was_on) listen();
+  if (ThreadState* thread = recorder::this_thread()) thread->note_counting(key, plan_.is_on());
+}
+
+void TorchHooks::end_steps() noexcept {
+  if (plan_.mode() == Counting::kOff) return;
+  const std::lock_guard lock(mutex_);
+  if (!enabled_ || !plan_.is_on()) return;
+  try {
+    plan_.end_step();
+  } catch (...) {  // no memory to remember it by
+    plan_.abandon_step();
+  }
+  set_is_counting(false);
+  listen();
+}
+
+void TorchHooks::begin_step() noexcept {
+  steps.fetch_add(1, std::memory_order_relaxed);
+  follow_plan(0, [](CountingPlan& plan) { plan.begin_step(); });
+}
+
+void TorchHooks::meet_call(std::uint64_t key) noexcept {
+  follow_plan(key, [key](CountingPlan& plan) { plan.meet(key); });
 }
 
 std::uint64_t (*TorchHooks::thread_key() const)() { return &autograd_thread; }
@@ -235,6 +331,8 @@ double TorchHooks::measure_op_cost() {
 std::vector<DeviceSample> TorchHooks::sample_devices() { return sample_cuda_memory(); }
 
 std::string TorchHooks::framework_version() const { return TORCH_VERSION; }
+
+int TorchHooks::compute_threads() const { return at::get_num_threads(); }
 
 std::vector<std::string> TorchHooks::notes() const {
   if (registry_ != nullptr && !registry_->is_of_libtorch()) return registry_->source().notes();

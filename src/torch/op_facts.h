@@ -1,0 +1,21 @@
+// What an operator is, by how PyTorch has registered it.
+#pragma once
+
+#include "record/ids.h"
+
+namespace at {
+class RecordFunction;
+}
+
+namespace layertrace {
+
+// Does no work of its own, only calls other operators (aten::linear) or makes a view by calling one
+// (aten::transpose). An operator whose one kernel serves all backends is not among them:
+// mkldnn_convolution has just that, and works for long.
+bool is_composite(const at::RecordFunction& fn);
+
+// A copy of an operator's name that stays: as the table of names has it, or, where that is full,
+// one of some more.
+const char* kept_text(NameId name, const char* text);
+
+}  // namespace layertrace
