@@ -22,8 +22,9 @@ class CallTable {
     bool told = false;
   };
 
-  // Of two to the power of so many: further ones take the place of the oldest.
-  explicit CallTable(unsigned bits = 15) : most_(std::size_t{1} << bits), buckets_(most_) {}
+  // Of two to the power of so many: further ones take the place of the oldest. Small to begin with:
+  // what it walks through, the program's own cores lose from their caches.
+  explicit CallTable(unsigned bits = 13) : most_(std::size_t{1} << bits), buckets_(most_) {}
 
   // Twice as many from now on.
   void grow() {
@@ -31,6 +32,12 @@ class CallTable {
     *this = std::move(larger);
   }
   std::size_t most() const noexcept { return most_; }
+  // The next one takes the place of a call that something may still ask for.
+  bool would_lose() const noexcept {
+    if (entries_.size() < most_) return false;
+    const Call& oldest = entries_[next_ % most_].call;
+    return oldest.launched && !oldest.told;
+  }
 
   // nullptr for one that is not there.
   Call* find(std::uint32_t correlation) noexcept {

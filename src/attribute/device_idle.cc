@@ -81,7 +81,8 @@ void DeviceIdle::activity(const DeviceSpan& span) {
   if (step == nullptr) return;
   add(*step, span.what.device,
       {span.start_ns, std::max(span.start_ns, span.end_ns), span.launch_ns, span.launch_tid,
-       span.layer, span.phase, span.what.kind != DeviceKind::kKernel});
+       span.layer, span.phase, span.what.kind != DeviceKind::kKernel,
+       span.phase == Phase::kCommunication});
   Device& device = device_of(*step, span.what.device);
   if (device.ran.size() >= most_activities_) settle_half(*step, device);
 }
@@ -174,8 +175,10 @@ void DeviceIdle::settle(OpenStep& step, Device& device, std::uint64_t until_ns) 
   const std::uint64_t from_ns = std::exchange(device.settled_ns, until_ns);
   std::uint64_t busy_until_ns = from_ns;
   std::uint64_t kernel_until_ns = from_ns;
+  std::uint64_t compute_until_ns = from_ns;
   std::uint64_t busy_ns = 0;
   std::uint64_t kernel_ns = 0;
+  std::uint64_t compute_ns = 0;
   const auto cover = [](std::uint64_t& covered_until_ns, std::uint64_t start, std::uint64_t end) {
     if (end <= covered_until_ns) return std::uint64_t{0};
     const std::uint64_t ns = end - std::max(start, covered_until_ns);
@@ -188,7 +191,9 @@ void DeviceIdle::settle(OpenStep& step, Device& device, std::uint64_t until_ns) 
     if (ran.start_ns > busy_until_ns) charge_gap(step, busy_until_ns, ran);
     busy_until_ns = std::max(busy_until_ns, ran.start_ns);
     busy_ns += cover(busy_until_ns, ran.start_ns, end_ns);
-    if (!ran.is_copy) kernel_ns += cover(kernel_until_ns, ran.start_ns, end_ns);
+    if (ran.is_copy) continue;
+    kernel_ns += cover(kernel_until_ns, ran.start_ns, end_ns);
+    if (!ran.is_communication) compute_ns += cover(compute_until_ns, ran.start_ns, end_ns);
   }
   if (busy_until_ns < until_ns) {  // nothing followed: who ended the step was to ask for it
     ++gap_;
@@ -197,6 +202,7 @@ void DeviceIdle::settle(OpenStep& step, Device& device, std::uint64_t until_ns) 
   device.sums.busy_ns += busy_ns;
   device.sums.idle_ns += until_ns - std::min(until_ns, from_ns + busy_ns);
   device.sums.exposed_copy_ns += busy_ns - kernel_ns;
+  device.sums.exposed_communication_ns += kernel_ns - compute_ns;
   std::erase_if(device.ran, [until_ns](const Ran& ran) { return ran.end_ns <= until_ns; });
 }
 

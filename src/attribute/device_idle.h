@@ -54,6 +54,7 @@ class DeviceIdle {
     LayerId layer = kNoLayer;
     Phase phase = Phase::kOther;
     bool is_copy = false;
+    bool is_communication = false;
 
     friend auto operator<=>(const Ran&, const Ran&) = default;
   };

@@ -23,7 +23,8 @@ void DeviceResolver::tag(const DeviceTag& tag) {
 
 void DeviceResolver::launch(const DeviceLaunch& launch) {
   // None of those that came at once may push out another before it is looked for.
-  if (++launches_ > calls_.most() / 2 && calls_.most() < kMostCalls) calls_.grow();
+  const bool is_tight = ++launches_ > calls_.most() / 2 || calls_.would_lose();
+  if (is_tight && calls_.most() < kMostCalls) calls_.grow();
   Call& known = calls_.of(launch.correlation);
   known.launch = launch;
   known.launched = true;

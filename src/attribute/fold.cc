@@ -74,6 +74,7 @@ void Fold::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
     end_activity(state, end_ns);
   } else {
     end_scope(state, end_ns, by);
+    shapes_.leave(lane, state.scopes.size());
   }
 }
 
@@ -85,6 +86,11 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   const std::uint64_t duration_ns = end_ns - span.start_ns;
   const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
   if (!state.activities.empty()) state.activities.back().inside_ns += duration_ns;
+  const std::size_t name = layertrace::index(span.name);
+  if (name < dictionary_.names.size() && step_at(span.start_ns) != nullptr) {
+    if (name >= operator_ns_.size()) operator_ns_.resize(dictionary_.names.size());
+    operator_ns_[name] += self_ns;
+  }
   if (has_device_) return;
 
   StepSums& sums = sums_at(span.start_ns);
@@ -103,11 +109,14 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
 void Fold::device(const DeviceSpan& span) {
   device_idle_.activity(span);
   OpenStep* const step = step_asked_at(span.launch_ns != 0 ? span.launch_ns : span.start_ns);
+  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
   if (step == nullptr) {
     ++outside_window_;
+    if (!counts_outside_steps_) return;
+    activities_.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
+    kernels_.add(span);
     return;
   }
-  const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
   Cell& cell = cell_of(step->sums, span.layer, span.phase);
   ++cell.activities;
   cell.activity_ns += ns;
@@ -133,6 +142,32 @@ void Fold::event_pair(const EventSpan& span) {
   }
 }
 
+// Those of a step that is over, or of none, come too late.
+void Fold::amounts(Lane /*lane*/, const AmountsSpan& span) {
+  if (OpenStep* const step = step_at(span.ns)) step->counted.amounts(span);
+}
+
+void Fold::counting(Lane /*lane*/, const CountingSpan& span) {
+  memory_.counting(span);
+  if (OpenStep* const step = step_at(span.ns)) step->counted.counting(span);
+}
+
+// Whatever is open on any thread meets the level that memory has come to.
+void Fold::memory(Lane /*lane*/, const MemorySpan& span) {
+  memory_.memory(span);
+  if (span.is_freed || !memory_.is_counting()) return;
+  for (const LaneState& state : lanes_) {
+    for (const OpenSpan& open : state.scopes) {
+      if (open.layer != kNoLayer && !is_part_of_layer(open.kind, open.layer))
+        memory_.visit(open.layer, open.phase);
+    }
+  }
+}
+
+void Fold::shapes(Lane lane, const ShapesSpan& span) {
+  shapes_.add(lane, lanes_[lane].scopes.size(), span);
+}
+
 void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (state.scopes.empty()) return;
   OpenSpan span = state.scopes.back();
@@ -140,7 +175,7 @@ void Fold::end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by) {
   if (!is_part_of_layer(span.kind, span.layer)) tell_place(state, end_ns);
   if (is_pass(span.kind, span.phase, span.layer)) {
     --state.passes;
-    --passes_;
+    if (--passes_ == 0) memory_.end_backward();
   }
   state.last_ns = std::max(state.last_ns, end_ns);
   const std::uint64_t whole_ns = end_ns - std::min(end_ns, span.start_ns);
@@ -219,6 +254,7 @@ void Fold::enter_layer(LaneState& state, const OpenSpan& span) {
        layer = dictionary_.layers[layertrace::index(layer)].parent) {
     ++state.active[slot(layer, span.phase)];
   }
+  if (memory_.is_counting()) memory_.visit(span.layer, span.phase);
 }
 
 void Fold::leave_layer(LaneState& state, const OpenSpan& span, std::uint64_t ns, StepSums& sums) {
@@ -266,6 +302,7 @@ void Fold::open_step(std::uint64_t ns, std::uint64_t index) {
   step.start_ns = ns;
   open_steps_.push_back(std::move(step));
   device_idle_.begin_step(ns);
+  memory_.begin_step(ns);
 }
 
 void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) {
@@ -277,6 +314,7 @@ void Fold::window(Lane /*lane*/, std::uint64_t ns, bool on, std::uint64_t step) 
     spare_.back().clear();
     open_steps_.pop_back();
     device_idle_.drop_last_step();
+    memory_.drop_step();
     rest_kernels_.clear();
   }
   if (!on) {
@@ -315,6 +353,7 @@ void Fold::end_step(Lane lane, std::uint64_t ns) {
   for (LaneState& state : lanes_) divide_open_spans(state, ns);
   step.phase_ns = lanes_[lane].step_ns;
   device_idle_.end_step(step.end_ns, lanes_[lane].tid);
+  memory_.end_step();
   kernels_.merge(rest_kernels_);
   rest_kernels_.clear();
   for (LaneState& state : lanes_) state.step_ns = {};
@@ -358,6 +397,7 @@ void Fold::fold_oldest() {
   table_.end_step();
   activities_.merge(sums.activities);
   nodes_.merge(sums.nodes);
+  amounts_.add(step.counted);
   sums.clear();
   spare_.push_back(std::move(sums));
   keep_within_memory();

@@ -12,9 +12,12 @@
 
 #include <layertrace/profile.h>
 
+#include "attribute/amount_table.h"
 #include "attribute/device_idle.h"
 #include "attribute/figure_table.h"
 #include "attribute/kernel_table.h"
+#include "attribute/memory_table.h"
+#include "attribute/shape_table.h"
 #include "attribute/span.h"
 #include "attribute/step_sums.h"
 
@@ -25,7 +28,10 @@ class Fold final : public SpanSink {
   // The medians' samples and the list of steps take about `memory_bytes` at most: where there are
   // more, they are thinned out.
   explicit Fold(const Dictionary& dictionary, std::size_t memory_bytes = std::size_t{8} << 20)
-      : dictionary_(dictionary), memory_bytes_(memory_bytes), table_(memory_bytes) {}
+      : dictionary_(dictionary),
+        memory_bytes_(memory_bytes),
+        table_(memory_bytes),
+        memory_(dictionary, memory_bytes) {}
 
   void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
   void close_lane(Lane lane) override;
@@ -34,7 +40,12 @@ class Fold final : public SpanSink {
   void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
   void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
   void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
+  void amounts(Lane lane, const AmountsSpan& span) override;
+  void counting(Lane lane, const CountingSpan& span) override;
+  void shapes(Lane lane, const ShapesSpan& span) override;
+  void memory(Lane lane, const MemorySpan& span) override;
   void use_device(const std::string& /*name*/) override { has_device_ = true; }
+  void count_outside_steps() override { counts_outside_steps_ = true; }
   void device(const DeviceSpan& span) override;
   void launch(const LaunchSpan& span) override;
   void event_pair(const EventSpan& span) override;
@@ -82,11 +93,13 @@ class Fold final : public SpanSink {
     std::uint64_t end_ns = 0;  // 0: not ended yet
     PhaseTimes phase_ns{};     // on the thread that ended it
     StepSums sums;
+    CountedStep counted;
   };
 
   void tell_place(const LaneState& state, std::uint64_t ns);
   void end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by);
   void end_activity(LaneState& state, std::uint64_t end_ns);
+  void fill_operator_times(Profile& profile) const;
   static std::uint64_t add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
                                 std::uint64_t end_ns, StepSums& sums);
   void divide_open_spans(LaneState& state, std::uint64_t ns);
@@ -105,6 +118,7 @@ class Fold final : public SpanSink {
   void keep_within_memory();
   void fill_layers(Profile& profile) const;
   void note_rest(StepSums& rest);
+  void count_outside(StepSums& outside);
   void note_modules_not_entered(const Profile& profile);
   void fill_health(Health& health) const;
   std::vector<Unattributed> causes(const Ledger& ledger) const;
@@ -118,6 +132,7 @@ class Fold final : public SpanSink {
   std::uint64_t folded_until_ns_ = 0;  // the end of the last step that was folded
   std::vector<StepSums> spare_;
   bool has_device_ = false;
+  bool counts_outside_steps_ = false;
   std::uint32_t passes_ = 0;  // of autograd that are open on any lane
   DeviceIdle device_idle_;
   KernelTable kernels_;
@@ -142,6 +157,10 @@ class Fold final : public SpanSink {
   std::uint64_t steps_without_mark_ = 0;
   std::size_t memory_bytes_;
   FigureTable table_;
+  AmountTable amounts_;
+  MemoryTable memory_;
+  std::vector<std::uint64_t> operator_ns_;  // by name: in all recorded steps, on the host
+  ShapeTable shapes_;
   Ledger activities_;
   Ledger nodes_;
   std::uint64_t inferred_ = 0;

@@ -1,10 +1,13 @@
 // The end of a fold: sums and series become a Profile.
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "attribute/fold.h"
+#include "attribute/parameter_table.h"
 
 namespace layertrace {
 
@@ -17,6 +20,9 @@ void add_closing(Health& health, const Health& closing) {
   health.op_cost_ns = closing.op_cost_ns;
   health.writer_cpu_ns = closing.writer_cpu_ns;
   health.tracing_share = closing.tracing_share;
+  health.source = closing.source;
+  health.rejected = closing.rejected;
+  for (const Unattributed& group : closing.rejected) health.activities += group.count;
   const GpuHealth told = health.gpu;  // by the spans
   health.gpu = closing.gpu;
   health.gpu.outside_steps = told.outside_steps;
@@ -24,6 +30,18 @@ void add_closing(Health& health, const Health& closing) {
   health.gpu.early = told.early;
   health.gpu.earlier_graphs = told.earlier_graphs;
   health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
+}
+
+void Fold::fill_operator_times(Profile& profile) const {
+  if (profile.operators.empty()) return;
+  std::unordered_map<std::string_view, std::uint64_t> times;
+  for (std::size_t i = 0; i < operator_ns_.size(); ++i)
+    times[dictionary_.names[i]] += operator_ns_[i];
+  const auto steps = static_cast<double>(std::max<std::uint64_t>(1, table_.steps()));
+  for (Operator& op : profile.operators) {
+    if (const auto found = times.find(op.name); found != times.end())
+      op.host_ns = static_cast<double>(found->second) / steps;
+  }
 }
 
 Profile Fold::finish(std::uint64_t end_ns) {
@@ -43,15 +61,22 @@ Profile Fold::finish(std::uint64_t end_ns) {
       if (busiest != lanes_.end()) rest.phase_ns = busiest->step_ns;
       rest.end_ns = std::max({end_ns, rest.start_ns + 1, last_ns});
       device_idle_.end_step(rest.end_ns, busiest == lanes_.end() ? 0 : busiest->tid);
+      memory_.end_step();
       kernels_.merge(rest_kernels_);
     } else {
-      note_rest(rest.sums);
+      if (counts_outside_steps_) {
+        kernels_.merge(rest_kernels_);
+        count_outside(rest.sums);
+      } else {
+        note_rest(rest.sums);
+      }
       open_steps_.pop_back();
       device_idle_.drop_last_step();
     }
   }
   while (!open_steps_.empty()) fold_oldest();
   table_.flush();
+  if (counts_outside_steps_) count_outside(nowhere_);
 
   fill_layers(profile);
   if (steps_without_mark_ != 0) {
@@ -69,9 +94,20 @@ Profile Fold::finish(std::uint64_t end_ns) {
   profile.step_count = table_.steps();
   profile.step_ns = table_.step_ns();
   profile.kernels = kernels_.kernels(dictionary_.names);
+  amounts_.fill(profile, dictionary_);
+  memory_.fill(profile);
+  for (std::string& note : memory_.notes()) notes_.push_back(std::move(note));
+  fill_operator_times(profile);
+  shapes_.fill(profile, dictionary_.names);
   profile.idle = device_idle_.idle(table_.steps());
   fill_health(profile.health);
   return profile;
+}
+
+void Fold::count_outside(StepSums& outside) {
+  outside_window_ += outside.activities.total;
+  activities_.merge(outside.activities);
+  nodes_.merge(outside.nodes);
 }
 
 void Fold::note_rest(StepSums& rest) {
@@ -95,6 +131,7 @@ void Fold::fill_layers(Profile& profile) const {
     layer.parent = def.parent == kNoLayer ? -1 : static_cast<int>(layertrace::index(def.parent));
     layer.registered = def.registered;
     layer.shared_with = def.shared_with;
+    layer.kernel_size = def.kernel_size;
     for (std::size_t p = 0; p < kPhaseCount; ++p) {
       const std::size_t s = i * kPhaseCount + p;
       if (!table_.has(s)) continue;
@@ -108,6 +145,7 @@ void Fold::fill_layers(Profile& profile) const {
     }
     profile.layers.push_back(std::move(layer));
   }
+  fill_parameters(profile, dictionary_);
 }
 
 // A module without a scope in its forward: its layers are right, but what it does between them is

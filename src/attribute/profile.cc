@@ -58,6 +58,10 @@ std::string_view cause_text(Cause cause) noexcept {
       return "asked of the device in a scope that is too long ago to be remembered";
     case Cause::kEarlierGraph:
       return "of a CUDA graph that was captured while nothing was recorded";
+    case Cause::kNoCorrelation:
+      return "no correlation id: nothing ties it to the call that asked for it";
+    case Cause::kBeforeWindow:
+      return "asked of the device before the recording began";
   }
   return "";
 }

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "attribute/fvcore_names.h"
+
 namespace layertrace {
 namespace {
 
@@ -153,7 +155,55 @@ void Resolver::resolve_one(Lane lane, LaneState& state, const Record& record) {
       settle(lane, state);
       if (recording_) sink_.gap(lane, state.now_ns, record.value);
       break;
+    case RecordKind::kAmounts:
+      if (recorded(state)) on_amounts(lane, state, record);
+      break;
+    case RecordKind::kShapes:
+      if (recorded(state)) on_shapes(lane, state, record);
+      break;
+    case RecordKind::kCounted:
+      if (recorded(state))
+        sink_.counting(lane, {state.now_ns, record.value, (record.flags & 1U) != 0});
+      break;
+    case RecordKind::kMemory:
+      if (recorded(state)) on_memory(lane, state, record);
+      break;
   }
+}
+
+// ---- What is counted ----
+
+// The operator that they are about is about to end. It may not be one that is recorded.
+void Resolver::on_amounts(Lane lane, LaneState& state, const Record& record) {
+  OpAmounts amounts = unpack_amounts(record);
+  if (amounts.activations != 0) state.product_elements = amounts.activations;
+  if (amounts.fvcore_flops != 0) {
+    // Of an operator that asks others for its product, the last of them makes what it puts out.
+    const std::uint64_t elements = std::exchange(state.product_elements, 0);
+    const std::size_t name = layertrace::index(amounts.op);
+    if (name < dictionary_.names.size() && fvcore_counts_output(dictionary_.names[name]))
+      amounts.fvcore_activations = elements;
+  }
+  Context context = current(state, innermost_running(state));
+  if (!state.ops.empty()) {
+    OpFrame& op = state.ops.back();
+    if (op.state == OpFrame::kWaiting && op.name == amounts.op) emit_op_begin(lane, op);
+    context = op.context;
+  }
+  sink_.amounts(lane, {state.now_ns, context.phase, context.cause, context.layer, amounts});
+}
+
+void Resolver::on_shapes(Lane lane, LaneState& state, const Record& record) {
+  const Frame* innermost = innermost_running(state);
+  if (innermost == nullptr || innermost->kind != SpanKind::kScope) return;
+  sink_.shapes(
+      lane, {state.now_ns, innermost->context.layer, NameId{record.id}, (record.flags & 1U) != 0});
+}
+
+void Resolver::on_memory(Lane lane, LaneState& state, const Record& record) {
+  const Context context = current(state, innermost_running(state));
+  sink_.memory(lane, {state.now_ns, context.phase, context.layer, record.id, record.value,
+                      record.sequence, (record.flags & 1U) != 0});
 }
 
 // ---- Places, for devices ----
@@ -203,7 +253,8 @@ Resolver::Place Resolver::place_at(std::uint32_t tid, std::uint64_t ns) const {
 bool Resolver::hold_back(Lane lane, LaneState& state, const Record& record) {
   constexpr std::size_t kMostHeld = 4096;
   if (state.last_layer == kNoLayer) return false;
-  const bool is_op = record.kind == RecordKind::kOpBegin || record.kind == RecordKind::kOpEnd;
+  const bool is_op = record.kind == RecordKind::kOpBegin || record.kind == RecordKind::kOpEnd ||
+                     record.kind == RecordKind::kAmounts || record.kind == RecordKind::kMemory;
   if (is_op && state.held.size() < kMostHeld) {
     state.held.push_back(record);
     return true;

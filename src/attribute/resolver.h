@@ -128,7 +128,8 @@ class Resolver final : public RecordConsumer {
     std::uint64_t indexed_last_end = 0;     // and the counter then
     bool entered_module = false;
     bool closed = false;
-    std::unique_ptr<Places> places;  // for devices
+    std::unique_ptr<Places> places;      // for devices
+    std::uint64_t product_elements = 0;  // that the last contraction put out, until fvcore sees it
   };
 
   void on_scope_begin(Lane lane, LaneState& state, const Record& record);
@@ -143,13 +144,16 @@ class Resolver final : public RecordConsumer {
   }
   void on_op_begin(Lane lane, LaneState& state, const Record& record);
   void on_op_end(Lane lane, LaneState& state);
+  void on_amounts(Lane lane, LaneState& state, const Record& record);
+  void on_shapes(Lane lane, LaneState& state, const Record& record);
+  void on_memory(Lane lane, LaneState& state, const Record& record);
   void resolve_one(Lane lane, LaneState& state, const Record& record);
 
   bool hold_back(Lane lane, LaneState& state, const Record& record);
   void release_held(Lane lane, LaneState& state, Context context);
   void index_inferred(LaneState& state, const Record& record);
   LayerId common_parent(LayerId first, LayerId second) const;
-  Owner find_owner(std::uint64_t value, bool accumulates) const;
+  Owner find_owner(std::uint64_t value, bool accumulates, std::uint64_t at_ticks) const;
   static bool run_goes_on(const Owner& owner, const LaneState& state);
   void call_chain(const Owner& owner, const LaneState& state);
   void reopen_run(Lane lane, LaneState& state);
@@ -176,7 +180,7 @@ class Resolver final : public RecordConsumer {
   void emit_op_begin(Lane lane, OpFrame& op);
   static bool inside_node(const LaneState& state);
   static std::size_t run_begin(const LaneState& state);
-  LayerId parameter_owner(std::uint64_t address) const;
+  LayerId parameter_owner(std::uint64_t address, std::uint64_t at_ticks) const;
   bool is_ancestor(LayerId ancestor, LayerId layer) const;
   static std::uint64_t call_id(Lane lane, std::uint64_t number) noexcept {
     return (std::uint64_t{lane} + 1) << 40 | number;
@@ -198,7 +202,11 @@ class Resolver final : public RecordConsumer {
   std::size_t most_places_ = 0;
   std::unordered_map<std::uint64_t, Lane> lane_of_key_;
   std::unordered_map<std::uint64_t, Lane> lane_of_tid_;  // the last that had it
-  mutable std::unordered_map<std::uint64_t, LayerId> parameter_owners_;
+  struct ParameterOwner {
+    LayerId layer = kNoLayer;
+    std::uint64_t since_ticks = 0;
+  };
+  mutable std::unordered_map<std::uint64_t, ParameterOwner> parameter_owners_;
   mutable std::size_t parameters_known_ = 0;
   mutable std::vector<LayerId> last_child_;  // of each layer, kNoLayer without any
   std::vector<CallRef> chain_;               // scratch: the calls around a node, outermost first

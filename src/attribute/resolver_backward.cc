@@ -25,7 +25,7 @@ void Resolver::on_node_begin(Lane lane, LaneState& state, const Record& record) 
   }
 
   const bool accumulates = (record.flags & kAccumulates) != 0;
-  const Owner owner = find_owner(record.value, accumulates);
+  const Owner owner = find_owner(record.value, accumulates, record.ticks);
   if (owner.layer == kNoLayer) {
     close_run(lane, state);
   } else if (!run_goes_on(owner, state)) {
@@ -47,10 +47,11 @@ void Resolver::on_node_begin(Lane lane, LaneState& state, const Record& record) 
               .sequence = accumulates ? 0 : unpack_node(record.value).sequence + 1});
 }
 
-Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates) const {
+Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates,
+                                     std::uint64_t at_ticks) const {
   for (int order = 0; order < kMaxOrder; ++order) {
     if (accumulates) {
-      const LayerId layer = parameter_owner(value);
+      const LayerId layer = parameter_owner(value, at_ticks);
       return {.layer = layer, .cause = layer == kNoLayer ? Cause::kForeignLeaf : Cause::kNone};
     }
     const NodeRef node = unpack_node(value);
@@ -80,14 +81,18 @@ Resolver::Owner Resolver::find_owner(std::uint64_t value, bool accumulates) cons
   return {.cause = Cause::kForgotten};
 }
 
-LayerId Resolver::parameter_owner(std::uint64_t address) const {
+// What is resolved now may have happened before the parameter was there, when another tensor had
+// its place in memory.
+LayerId Resolver::parameter_owner(std::uint64_t address, std::uint64_t at_ticks) const {
   for (; parameters_known_ < dictionary_.parameters.size(); ++parameters_known_) {
     const ParameterDef& parameter = dictionary_.parameters[parameters_known_];
-    parameter_owners_.emplace(parameter.address,
-                              parameter.owner);  // a tied weight is its first owner's
+    // A tied weight is its first owner's.
+    parameter_owners_.try_emplace(parameter.address,
+                                  ParameterOwner{parameter.owner, parameter.since_ticks});
   }
   const auto owner = parameter_owners_.find(address);
-  return owner == parameter_owners_.end() ? kNoLayer : owner->second;
+  const bool is_known = owner != parameter_owners_.end() && owner->second.since_ticks <= at_ticks;
+  return is_known ? owner->second.layer : kNoLayer;
 }
 
 // The node is of the same call as the one before it.

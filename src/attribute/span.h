@@ -10,6 +10,7 @@
 
 #include <layertrace/profile.h>
 
+#include "record/amounts.h"
 #include "record/definitions.h"
 #include "record/device_record.h"
 #include "record/drain.h"
@@ -48,8 +49,10 @@ enum class Cause : std::uint8_t {
   kOldScope,      // likewise, asked for in a scope that is too long ago to be remembered
   kEarlierGraph,  // of a CUDA graph that was captured while nothing was recorded: it has the layer
                   // that launched the graph, if one did
+  kNoCorrelation,  // what a device did, with nothing that ties it to a call
+  kBeforeWindow,   // likewise, asked for before the recording began
 };
-inline constexpr std::size_t kCauseCount = 14;
+inline constexpr std::size_t kCauseCount = 16;
 
 // A sentence for people: "the node was made outside any module".
 std::string_view cause_text(Cause cause) noexcept;
@@ -114,6 +117,41 @@ struct CounterSpan {
   DeviceCounter counter = DeviceCounter::kMemoryAllocated;
 };
 
+// What an operator computed and moved. Several for one operator add up.
+struct AmountsSpan {
+  std::uint64_t ns = 0;
+  Phase phase = Phase::kOther;
+  Cause cause = Cause::kNone;
+  LayerId layer = kNoLayer;
+  OpAmounts amounts;
+};
+
+// What went into the lane's innermost module call, or came out of it.
+struct ShapesSpan {
+  std::uint64_t ns = 0;
+  LayerId layer = kNoLayer;
+  NameId shapes = kNoName;
+  bool is_output = false;
+};
+
+// From here to the next of these, or to the step's end, things are alike wherever the key is.
+struct CountingSpan {
+  std::uint64_t ns = 0;
+  std::uint64_t key = 0;
+  bool is_counted = false;
+};
+
+// A block of memory was taken or given back.
+struct MemorySpan {
+  std::uint64_t ns = 0;
+  Phase phase = Phase::kOther;
+  LayerId layer = kNoLayer;
+  std::uint32_t device = kHostDevice;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  bool is_freed = false;
+};
+
 class SpanSink {
  public:
   virtual ~SpanSink() = default;
@@ -128,8 +166,16 @@ class SpanSink {
   virtual void step(Lane lane, std::uint64_t ns, std::uint64_t index) = 0;
   // So many records of the lane were dropped just before this time.
   virtual void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) = 0;
+  // Before the end of what they are about.
+  virtual void amounts(Lane /*lane*/, const AmountsSpan& /*span*/) {}
+  virtual void shapes(Lane /*lane*/, const ShapesSpan& /*span*/) {}
+  virtual void counting(Lane /*lane*/, const CountingSpan& /*span*/) {}
+  virtual void memory(Lane /*lane*/, const MemorySpan& /*span*/) {}
   // Activities are what a device of this name did. Before the first span.
   virtual void use_device(const std::string& /*name*/) {}
+  // The steps are another's marks: what lies outside all of them counts among the activities, too,
+  // if in no layer's figures. Before the first span.
+  virtual void count_outside_steps() {}
   // All that follows comes in no particular order; after the spans on the host that were open at
   // its launch, and a launch before what it asked for.
   virtual void device(const DeviceSpan& /*span*/) {}

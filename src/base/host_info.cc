@@ -3,12 +3,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/command_line.h"
+#include "base/git_commit.h"
 
 namespace layertrace {
 namespace {
@@ -23,6 +30,27 @@ std::string find_value(const char* path, std::string_view key, char separator) {
     const std::size_t first = line.find_first_not_of(" \t\"", at + 1);
     if (first == std::string::npos) return "";
     return line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
+  }
+  return "";
+}
+
+// Of the repository of the script that is run, else of the folder in which it is, else of the
+// program's own.
+std::string commit_of(const std::vector<std::string>& words) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<fs::path> folders;
+  const auto script = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
+    return word.ends_with(".py") && fs::is_regular_file(word, ignored);
+  });
+  if (script != words.end()) folders.push_back(fs::absolute(*script, ignored).parent_path());
+  folders.push_back(fs::current_path(ignored));
+  // An interpreter's folder says nothing of the program.
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (!program.filename().string().starts_with("python")) folders.push_back(program.parent_path());
+  for (const fs::path& folder : folders) {
+    if (folder.empty()) continue;
+    if (std::string commit = git_commit(folder); !commit.empty()) return commit;
   }
   return "";
 }
@@ -53,6 +81,9 @@ void describe_host(RunInfo& run) {
                      static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   run.pid = static_cast<std::uint64_t>(getpid());
   run.program = program_invocation_short_name;
+  const std::vector<std::string> words = command_words();
+  run.command = shown_command(words);
+  run.commit = commit_of(words);
   run.created = utc_now();
 }
 

@@ -5,7 +5,7 @@
 
 namespace layertrace {
 
-// Fills host, os, cpu, cpu_count, memory_bytes, pid, program, created.
+// Fills host, os, cpu, cpu_count, memory_bytes, pid, program, command, commit, created.
 void describe_host(RunInfo& run);
 
 }  // namespace layertrace

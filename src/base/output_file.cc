@@ -213,6 +213,13 @@ Result<void> OutputFile::commit() {
   return {};
 }
 
+bool OutputFile::leave_existing() noexcept {
+  if (fd_ < 0 || path_.empty() || committed_ || ::access(target_.c_str(), F_OK) != 0) return false;
+  ::unlink(part_.c_str());
+  committed_ = true;  // there is nothing more to be named
+  return true;
+}
+
 Result<void> OutputFile::copy_to(const std::string& path) const {
   if (path.empty()) return Error{"cannot save the trace", "no path was given", "Name a file"};
   // A part file of its own: the one beside `path` may be this recording, whose commit failed.

@@ -30,6 +30,10 @@ class OutputFile final : public ByteSink {
   // in memory.
   Result<void> commit();
 
+  // For a recording of nothing: a file that already has the name keeps it, and the part file goes.
+  // False where there is none, and nothing has changed. copy_to() works as before.
+  bool leave_existing() noexcept;
+
   // Writes all there is to another place, which appears whole or not at all.
   Result<void> copy_to(const std::string& path) const;
 

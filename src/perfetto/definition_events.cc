@@ -1,5 +1,6 @@
 #include "perfetto/definition_events.h"
 
+#include <charconv>
 #include <string>
 #include <utility>
 
@@ -62,11 +63,17 @@ void write_run(TrackEventWriter& event, const RunInfo& run) {
   number(event, "memory_bytes", run.memory_bytes);
   number(event, "pid", run.pid);
   text(event, "program", run.program);
+  if (!run.name.empty()) text(event, "name", run.name);
+  if (!run.command.empty()) text(event, "command", run.command);
+  if (!run.commit.empty()) text(event, "commit", run.commit);
+  if (!run.python_version.empty()) text(event, "python_version", run.python_version);
   text(event, "clock", run.clock);
   text(event, "created", run.created);
   number(event, "ops", run.ops ? 1 : 0);
+  if (run.summary) number(event, "summary", 1);
   if (!run.device.empty()) text(event, "device", run.device);
   if (!run.simulated.empty()) text(event, "simulated", run.simulated);
+  if (!run.imported_from.empty()) text(event, "imported_from", run.imported_from);
 }
 
 void read_run(const TrackEventReader& event, RunInfo& run) {
@@ -81,11 +88,17 @@ void read_run(const TrackEventReader& event, RunInfo& run) {
     if (a.name == "memory_bytes") run.memory_bytes = a.number;
     if (a.name == "pid") run.pid = a.number;
     if (a.name == "program") run.program = a.text;
+    if (a.name == "name") run.name = a.text;
+    if (a.name == "command") run.command = a.text;
+    if (a.name == "commit") run.commit = a.text;
+    if (a.name == "python_version") run.python_version = a.text;
     if (a.name == "clock") run.clock = a.text;
     if (a.name == "created") run.created = a.text;
     if (a.name == "ops") run.ops = a.number != 0;
+    if (a.name == "summary") run.summary = a.number != 0;
     if (a.name == "device") run.device = a.text;
     if (a.name == "simulated") run.simulated = a.text;
+    if (a.name == "imported_from") run.imported_from = a.text;
   });
 }
 
@@ -106,6 +119,7 @@ void write_layer(TrackEventWriter& event, const LayerDef& layer, const std::stri
   if (parent_path != nullptr) text(event, "parent", *parent_path);
   if (!layer.registered) text(event, "registered", "no");
   if (!layer.shared_with.empty()) text(event, "shared_with", layer.shared_with);
+  if (!layer.kernel_size.empty()) text(event, "kernel_size", layer.kernel_size);
 }
 
 ReadLayer read_layer(const TrackEventReader& event) {
@@ -116,12 +130,67 @@ ReadLayer read_layer(const TrackEventReader& event) {
     if (a.name == "name") read.layer.name = a.text;
     if (a.name == "registered") read.layer.registered = a.text != "no";
     if (a.name == "shared_with") read.layer.shared_with = a.text;
+    if (a.name == "kernel_size") read.layer.kernel_size = a.text;
     if (a.name == "parent") {
       read.parent_path = a.text;
       read.has_parent = true;
     }
   });
   read.layer.path = read.path;
+  return read;
+}
+
+// ---- A parameter or buffer ----
+
+namespace {
+
+// "[64, 3, 7, 7]".
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+std::vector<std::int64_t> parse_shape(std::string_view text) {
+  std::vector<std::int64_t> shape;
+  for (std::size_t at = 0; (at = text.find_first_of("0123456789", at)) != std::string_view::npos;) {
+    std::int64_t size = 0;
+    const auto end = std::from_chars(text.data() + at, text.data() + text.size(), size).ptr;
+    shape.push_back(size);
+    at = static_cast<std::size_t>(end - text.data());
+  }
+  return shape;
+}
+
+}  // namespace
+
+void write_parameter(TrackEventWriter& event, const ParameterDef& parameter,
+                     const std::string& layer_path) {
+  text(event, "path", layer_path);
+  text(event, "name", parameter.name);
+  text(event, "shape", shape_text(parameter.shape));
+  text(event, "dtype", parameter.dtype);
+  number(event, "elements", parameter.elements);
+  number(event, "bytes", parameter.bytes);
+  number(event, "trainable", parameter.trainable ? 1 : 0);
+  number(event, "buffer", parameter.buffer ? 1 : 0);
+  number(event, "tensor", parameter.address);
+}
+
+ReadParameter read_parameter(const TrackEventReader& event) {
+  ReadParameter read;
+  ParameterDef& parameter = read.parameter;
+  for_each_annotation(event, [&](const Annotation& a) {
+    if (a.name == "path") read.layer_path = a.text;
+    if (a.name == "name") parameter.name = a.text;
+    if (a.name == "shape") parameter.shape = parse_shape(a.text);
+    if (a.name == "dtype") parameter.dtype = a.text;
+    if (a.name == "elements") parameter.elements = a.number;
+    if (a.name == "bytes") parameter.bytes = a.number;
+    if (a.name == "trainable") parameter.trainable = a.number != 0;
+    if (a.name == "buffer") parameter.buffer = a.number != 0;
+    if (a.name == "tensor") parameter.address = a.number;
+  });
   return read;
 }
 
@@ -142,6 +211,39 @@ constexpr std::pair<std::string_view, std::uint64_t GpuHealth::*> kGpuCounts[] =
     {"gpu_events_capturing", &GpuHealth::events_capturing},
 };
 
+// A count by reason: the one is in the annotation's name.
+constexpr std::string_view kLeftOutPrefix = "left_out: ";
+constexpr std::string_view kRejectedPrefix = "rejected: ";
+
+void write_counts(TrackEventWriter& event, std::string_view prefix,
+                  const std::vector<Unattributed>& groups) {
+  for (const Unattributed& group : groups)
+    number(event, std::string(prefix) + group.cause, group.count);
+}
+
+bool read_count(const Annotation& a, std::string_view prefix, std::vector<Unattributed>& groups) {
+  if (!a.name.starts_with(prefix)) return false;
+  groups.push_back({std::string(a.name.substr(prefix.size())), a.number, 0, {}});
+  return true;
+}
+
+void write_source(TrackEventWriter& event, const Health& health) {
+  if (health.source.events == 0) return;
+  number(event, "source_events", health.source.events);
+  number(event, "source_kept", health.source.kept);
+  number(event, "source_merged", health.source.merged);
+  write_counts(event, kLeftOutPrefix, health.source.left_out);
+  write_counts(event, kRejectedPrefix, health.rejected);
+}
+
+void read_source(const Annotation& a, Health& health) {
+  if (a.name == "source_events") health.source.events = a.number;
+  if (a.name == "source_kept") health.source.kept = a.number;
+  if (a.name == "source_merged") health.source.merged = a.number;
+  read_count(a, kLeftOutPrefix, health.source.left_out);
+  read_count(a, kRejectedPrefix, health.rejected);
+}
+
 }  // namespace
 
 void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t end_ns) {
@@ -158,6 +260,7 @@ void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t 
     text(event, "gpu_timing", health.gpu.timing);
     for (const auto& [name, value] : kGpuCounts) number(event, name, health.gpu.*value);
   }
+  write_source(event, health);
   for (const std::string& note : health.notes) text(event, "note", note);
 }
 
@@ -175,7 +278,49 @@ void read_closing(const TrackEventReader& event, Health& health) {
     for (const auto& [name, value] : kGpuCounts) {
       if (a.name == name) health.gpu.*value = a.number;
     }
+    read_source(a, health);
     if (a.name == "note") health.notes.emplace_back(a.text);
+  });
+}
+
+namespace {
+
+constexpr std::string_view kPeakPrefix = "device_flops_per_s_";
+
+}  // namespace
+
+void write_device(TrackEventWriter& event, const DeviceInfo& device) {
+  if (device.origin.empty()) return;
+  text(event, "device_name", device.name);
+  text(event, "device_origin", device.origin);
+  text(event, "device_source", device.source);
+  real(event, "device_bytes_per_s", device.bytes_per_s);
+  for (std::size_t i = 0; i < device.flops_per_s.size(); ++i) {
+    const std::string name = std::string(kPeakPrefix) + std::string(format_name(i));
+    if (device.flops_per_s[i] > 0) real(event, name, device.flops_per_s[i]);
+  }
+}
+
+void read_device(const TrackEventReader& event, DeviceInfo& device) {
+  for_each_annotation(event, [&](const Annotation& a) {
+    if (a.name == "device_name") device.name = a.text;
+    if (a.name == "device_origin") device.origin = a.text;
+    if (a.name == "device_source") device.source = a.text;
+    if (a.name == "device_bytes_per_s") device.bytes_per_s = a.real;
+    if (!a.name.starts_with(kPeakPrefix)) return;
+    for (std::size_t i = 0; i < device.flops_per_s.size(); ++i) {
+      if (a.name.substr(kPeakPrefix.size()) == format_name(i)) device.flops_per_s[i] = a.real;
+    }
+  });
+}
+
+void write_optimizers(TrackEventWriter& event, std::optional<double> state_bytes) {
+  if (state_bytes) real(event, "optimizer_state_bytes", *state_bytes);
+}
+
+void read_optimizers(const TrackEventReader& event, std::optional<double>& state_bytes) {
+  for_each_annotation(event, [&](const Annotation& a) {
+    if (a.name == "optimizer_state_bytes") state_bytes = a.real;
   });
 }
 

@@ -6,6 +6,7 @@
 #include <perfetto.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <layertrace/profile.h>
@@ -32,8 +33,22 @@ struct ReadLayer {
 };
 ReadLayer read_layer(const TrackEventReader& event);
 
+void write_parameter(TrackEventWriter& event, const ParameterDef& parameter,
+                     const std::string& layer_path);
+struct ReadParameter {
+  ParameterDef parameter;
+  std::string_view layer_path;  // in the file
+};
+ReadParameter read_parameter(const TrackEventReader& event);
+
 // What the spans cannot tell of a recording's health.
 void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t end_ns);
 void read_closing(const TrackEventReader& event, Health& health);
+// In the same record: what the device can do.
+void write_device(TrackEventWriter& event, const DeviceInfo& device);
+void read_device(const TrackEventReader& event, DeviceInfo& device);
+// There too: what the optimizers' state takes.
+void write_optimizers(TrackEventWriter& event, std::optional<double> state_bytes);
+void read_optimizers(const TrackEventReader& event, std::optional<double>& state_bytes);
 
 }  // namespace layertrace

@@ -18,7 +18,7 @@ std::uint64_t DeviceCounters::track(std::uint32_t device, std::uint8_t number,
                                     const Description& description) {
   const std::uint64_t uuid = format::counter_track(device, number);
   if (!described_.insert(uuid).second) return uuid;
-  const std::uint64_t group = groups_.track(device);
+  const std::uint64_t group = device == kHostDevice ? format::kProcessTrack : groups_.track(device);
   auto* track = packets_.add(format::kDefinitionSequence)->set_track_descriptor();
   track->set_uuid(uuid);
   track->set_parent_uuid(group);
@@ -77,6 +77,19 @@ void DeviceCounters::load_figure(std::uint32_t device, DeviceLoad::Figure figure
   event->set_type(TrackEvent::TYPE_COUNTER);
   event->set_track_uuid(uuid);
   event->set_double_counter_value(value);
+}
+
+// A device's allocator tells by itself how much it has; this is what of it was counted.
+void DeviceCounters::memory(const MemorySpan& span) {
+  const bool is_host = span.device == kHostDevice;
+  const std::uint64_t uuid = track(
+      span.device, format::kHeldCounter,
+      {.name = is_host ? "memory allocated (host)" : "memory allocated (counted)", .unit = ""});
+  const std::uint64_t held_bytes = held_[span.device].add(span);
+  auto* event = packet(span.ns)->set_track_event();
+  event->set_type(TrackEvent::TYPE_COUNTER);
+  event->set_track_uuid(uuid);
+  event->set_counter_value(static_cast<std::int64_t>(held_bytes));
 }
 
 void DeviceCounters::finish() {

@@ -10,6 +10,7 @@
 #include "attribute/span.h"
 #include "perfetto/device_groups.h"
 #include "perfetto/device_load.h"
+#include "perfetto/held_memory.h"
 #include "perfetto/packet_block.h"
 
 namespace layertrace {
@@ -20,6 +21,7 @@ class DeviceCounters {
 
   void counter(const CounterSpan& sample);
   void activity(const DeviceSpan& span);
+  void memory(const MemorySpan& span);
   // Nothing more will come: what was held back is written.
   void finish();
 
@@ -37,6 +39,7 @@ class DeviceCounters {
   DeviceGroups& groups_;
   std::set<std::uint64_t> described_;
   std::unordered_map<std::uint32_t, DeviceLoad> loads_;  // by device
+  std::unordered_map<std::uint32_t, HeldMemory> held_;   // likewise, and for the host
 };
 
 }  // namespace layertrace

@@ -31,6 +31,7 @@ class DeviceTracks {
   void launch(const LaunchSpan& span);
   void event_pair(const EventSpan& span);
   void counter(const CounterSpan& sample) { counters_.counter(sample); }
+  void memory(const MemorySpan& span) { counters_.memory(span); }
   void finish() { counters_.finish(); }
 
  private:

@@ -114,6 +114,53 @@ void take_annotation(const SliceAnnotation& annotation, Event& event) {
     case annotation::kStep:
       event.step = annotation.number;
       break;
+    case annotation::kFlops:
+      event.flops = annotation.number;
+      break;
+    case annotation::kAuxFlops:
+      event.amounts.aux_flops = annotation.number;
+      break;
+    case annotation::kFlopsCausal:
+      event.flops_causal = annotation.number;
+      break;
+    case annotation::kActivations:
+      event.amounts.activations = annotation.number;
+      break;
+    case annotation::kFvcoreFlops:
+      event.amounts.fvcore_flops = annotation.number;
+      break;
+    case annotation::kFvcoreActivations:
+      event.amounts.fvcore_activations = annotation.number;
+      break;
+    case annotation::kMacs:  // follows from the flops
+      break;
+    case annotation::kFormat:
+      event.amounts.format = format::number_format(annotation.text);
+      break;
+    case annotation::kUncounted:
+      event.amounts.is_uncounted = true;
+      break;
+    case annotation::kInput:
+      event.input = annotation.string.text;
+      break;
+    case annotation::kOutput:
+      event.output = annotation.string.text;
+      break;
+    case annotation::kKey:
+      event.key = annotation.number;
+      break;
+    case annotation::kCounted:
+      event.counted = true;
+      break;
+    case annotation::kAddress:
+      event.address = annotation.number;
+      break;
+    case annotation::kFreed:
+      event.freed = true;
+      break;
+    case annotation::kDevice:
+      event.device = static_cast<std::uint32_t>(annotation.number);
+      break;
     case annotation::kKind:
       event.kind = annotation.text;
       break;
@@ -194,7 +241,7 @@ void EventParser::on_interned_data(SequenceState& sequence, ConstBytes bytes) {
     pb::InternedString::Decoder string(*it);
     const std::string_view text(reinterpret_cast<const char*>(string.str().data),
                                 string.str().size);
-    InternedString value;
+    InternedString value{.text = text};
     if (const auto layer = find_layer(text)) value.layer = *layer;
     if (const auto cause = causes_.find(text); cause != causes_.end()) value.cause = cause->second;
     sequence.strings.set(string.iid(), value);

@@ -22,7 +22,7 @@ inline std::string_view view(protozero::ConstChars chars) { return {chars.data, 
 // Interned ids are dense and come in order, so a vector will do; one far beyond the others (a
 // damaged file) is ignored.
 template <typename T>
-class Table {
+class InternedTable {
  public:
   void set(std::uint64_t id, T value) {
     if (id > values_.size() + kMaxHole) return;
@@ -42,6 +42,7 @@ struct InternedName {
 };
 
 struct InternedString {
+  std::string_view text;
   LayerId layer = kNoLayer;
   Cause cause = Cause::kNone;
 };
@@ -49,10 +50,10 @@ struct InternedString {
 struct SequenceState {
   bool started = false;
   std::uint64_t last_ns = 0;
-  Table<InternedName> names;
-  Table<std::uint8_t> categories;
-  Table<InternedString> strings;
-  Table<annotation::Id> annotations;
+  InternedTable<InternedName> names;
+  InternedTable<std::uint8_t> categories;
+  InternedTable<InternedString> strings;
+  InternedTable<annotation::Id> annotations;
 };
 
 inline constexpr std::uint8_t kNoCategory = 0xff;
@@ -83,6 +84,17 @@ struct Event {
   std::uint64_t host_ns = 0;
   std::uint32_t depth = 0;
   std::uint64_t counter_value = 0;
+  // Of what was counted. A block's bytes, and an operator's, are where a copy's are.
+  std::optional<std::uint64_t> flops;
+  std::optional<std::uint64_t> flops_causal;
+  OpAmounts amounts;
+  std::optional<std::string_view> input;
+  std::optional<std::string_view> output;
+  std::optional<std::uint64_t> key;
+  bool counted = false;
+  std::optional<std::uint64_t> address;
+  bool freed = false;
+  std::uint32_t device = kHostDevice;
 
   Phase phase() const {
     return category < kPhaseCount ? static_cast<Phase>(category) : Phase::kOther;

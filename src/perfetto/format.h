@@ -2,13 +2,16 @@
 // docs/trace-format.md says the same for people.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include <layertrace/profile.h>
 #include <layertrace/trace.h>
 
+#include "record/amounts.h"
 #include "record/device_record.h"
 
 namespace layertrace::format {
@@ -28,7 +31,14 @@ constexpr std::uint32_t activity_sequence(std::uint32_t lane) {
 
 // Then one for each track whose packets come in no order, by kind, in the order of their
 // descriptors. They have times of the trace's clock.
-enum class TrackKind : std::uint8_t { kActivities = 1, kGroup, kCalls, kLayers, kCounters };
+enum class TrackKind : std::uint8_t {
+  kActivities = 1,
+  kGroup,
+  kCalls,
+  kLayers,
+  kCounters,
+  kCounted
+};
 inline constexpr std::uint32_t kFirstLooseSequence = 1U << 24;
 constexpr std::uint32_t loose_sequence(TrackKind kind, std::uint32_t number) {
   return static_cast<std::uint32_t>(kind) << 24 | number;
@@ -37,13 +47,26 @@ constexpr TrackKind kind_of_sequence(std::uint32_t sequence) {
   return static_cast<TrackKind>(sequence >> 24);
 }
 constexpr std::uint32_t number_of_sequence(std::uint32_t sequence) { return sequence & 0xffffffU; }
+// What was counted on a lane and is no part of a slice, on whichever track it is drawn. A lane's
+// own sequences have clocks that only go forwards: an operator may be told after what ran inside
+// it.
+constexpr std::uint32_t counted_sequence(std::uint32_t lane) {
+  return loose_sequence(TrackKind::kCounted, lane);
+}
 
 // Track ids. Those of a lane follow its sequences'.
 inline constexpr std::uint64_t kProcessTrack = 1;
 inline constexpr std::uint64_t kStepTrack = 2;
 inline constexpr std::uint64_t kLayerTrack = 3;
 inline constexpr std::uint64_t kRunTrack = 4;
+inline constexpr std::uint64_t kMemoryTrack = 5;
+inline constexpr std::uint64_t kParameterTrack = 6;
+inline constexpr std::uint64_t kCountingTrack = 7;
 inline constexpr std::uint64_t kFirstLaneTrack = 16;
+constexpr std::uint64_t thread_track(std::uint32_t lane) {
+  return kFirstLaneTrack + 2 * std::uint64_t{lane};
+}
+constexpr std::uint64_t operator_track(std::uint32_t lane) { return thread_track(lane) + 1; }
 
 // Those of such tracks begin with their kind. In a device's group there is one for each stream;
 // where slices of a track would overlap there are more of it, numbered as siblings.
@@ -73,9 +96,10 @@ constexpr std::uint64_t layer_track(std::uint32_t device, std::uint32_t stream, 
                       std::uint64_t{stream} << 8 | (depth < 0xffU ? depth : 0xffU));
 }
 // A device's counters, all on one sequence: the measured ones by their own numbers, then those that
-// are made from the slices and not read back.
+// are made from the slices, or from blocks of memory, and not read back.
 inline constexpr std::uint8_t kBusyCounter = 16;
 inline constexpr std::uint8_t kQueueCounter = 17;
+inline constexpr std::uint8_t kHeldCounter = 18;
 constexpr std::uint64_t counter_track(std::uint32_t device, std::uint8_t number) {
   return track_id(TrackKind::kCounters, std::uint64_t{device & 0xffU} << 40 | number);
 }
@@ -111,9 +135,31 @@ inline constexpr std::string_view kInferred = "inferred";          // why it has
 inline constexpr std::string_view kEndedBy = "ended_by";           // "exception" or "cut"
 inline constexpr std::string_view kWindow =
     "window";  // on a step: recording starts here; on a pause: the step that is not recorded
-inline constexpr std::string_view kPartial = "partial";  // on a step's end: it did not end
+inline constexpr std::string_view kPartial =
+    "partial";  // on a step's end: it did not end; on amounts: the rest of a call's
 inline constexpr std::string_view kDropped = "dropped";
 inline constexpr std::string_view kStep = "step";  // on a step: its index
+// On an operator: what it computed and moved. Where there are any, the first is there.
+inline constexpr std::string_view kFlops = "flops";
+inline constexpr std::string_view kAuxFlops = "aux_flops";
+inline constexpr std::string_view kFlopsCausal = "flops_causal";  // where they are others
+inline constexpr std::string_view kBytes = "bytes";  // also of a copy, a set, a block of memory
+inline constexpr std::string_view kActivations = "activations";
+inline constexpr std::string_view kFvcoreFlops = "fvcore_flops";
+inline constexpr std::string_view kFvcoreActivations = "fvcore_activations";
+inline constexpr std::string_view kMacs = "macs";
+inline constexpr std::string_view kFormat = "format";
+inline constexpr std::string_view kUncounted = "uncounted";  // there is no formula for this call
+// On a module's call: the shapes of what went in and came out.
+inline constexpr std::string_view kInput = "input";
+inline constexpr std::string_view kOutput = "output";
+// On the beginning of a stretch that is like others.
+inline constexpr std::string_view kKey = "key";
+inline constexpr std::string_view kCounted = "counted";  // its operators are
+// On a block of memory.
+inline constexpr std::string_view kAddress = "address";
+inline constexpr std::string_view kFreed = "freed";
+inline constexpr std::string_view kDevice = "device";  // none for the host's memory
 // On what a device did.
 inline constexpr std::string_view kKind =
     "kind";  // "copy" or "set"; kernels have none. Of a call: "ask", "copy" or "wait"
@@ -121,7 +167,6 @@ inline constexpr std::string_view kGrid = "grid";
 inline constexpr std::string_view kBlock = "block";
 inline constexpr std::string_view kRegisters = "registers";
 inline constexpr std::string_view kSharedBytes = "shared_bytes";
-inline constexpr std::string_view kBytes = "bytes";
 inline constexpr std::string_view kCorrelation = "correlation";
 inline constexpr std::string_view kLaunch = "launch_ns";  // on the trace's clock
 inline constexpr std::string_view kLaunchThread = "launch_tid";
@@ -156,6 +201,15 @@ constexpr CallKind call_kind(std::string_view name) {
   return name == "copy" ? CallKind::kCopy : name == "wait" ? CallKind::kWait : CallKind::kAsk;
 }
 
+// Number formats, by their numbers; others have no name.
+inline constexpr std::string_view kFormatNames[] = {"fp64", "fp32", "tf32", "fp16",
+                                                    "bf16", "fp8",  "int8", "fp4"};
+static_assert(std::size(kFormatNames) == kOtherFormat);
+constexpr std::uint8_t number_format(std::string_view name) {
+  return static_cast<std::uint8_t>(std::ranges::find(kFormatNames, name) -
+                                   std::begin(kFormatNames));
+}
+
 // Categories: a phase's name, or kStep. This is the latter's number after the phases'.
 inline constexpr std::uint8_t kStepCategory = kPhaseCount;
 
@@ -164,5 +218,10 @@ inline constexpr std::string_view kHeader = "layertrace";
 inline constexpr std::string_view kFooter = "layertrace end";
 inline constexpr std::string_view kPause = "recording paused";
 inline constexpr std::string_view kGap = "records dropped";
+inline constexpr std::string_view kCountedStretch = "counted";
+inline constexpr std::string_view kAlikeStretch = "as counted before";
+inline constexpr std::string_view kAllocatedBlock = "allocated";
+inline constexpr std::string_view kFreedBlock = "freed";
+inline constexpr std::string_view kShapes = "shapes";
 
 }  // namespace layertrace::format

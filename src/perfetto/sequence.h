@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,12 +46,28 @@ enum Id : std::uint8_t {
   kDropped,
   kInferred,
   kStep,
+  kFlops,
+  kAuxFlops,
+  kFlopsCausal,
+  kBytes,
+  kActivations,
+  kFvcoreFlops,
+  kFvcoreActivations,
+  kMacs,
+  kFormat,
+  kUncounted,
+  kInput,
+  kOutput,
+  kKey,
+  kCounted,
+  kAddress,
+  kFreed,
+  kDevice,
   kKind,
   kGrid,
   kBlock,
   kRegisters,
   kSharedBytes,
-  kBytes,
   kCorrelation,
   kLaunch,
   kLaunchThread,
@@ -62,19 +79,39 @@ enum Id : std::uint8_t {
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
-    format::kPath,         format::kSequence,    format::kAccumulates, format::kRegion,
-    format::kUnattributed, format::kEndedBy,     format::kWindow,      format::kPartial,
-    format::kDropped,      format::kInferred,    format::kStep,        format::kKind,
-    format::kGrid,         format::kBlock,       format::kRegisters,   format::kSharedBytes,
-    format::kBytes,        format::kCorrelation, format::kLaunch,      format::kLaunchThread,
-    format::kGraphNode,    format::kOccupancy,   format::kContext,     format::kHost,
-    format::kDepth,
+    format::kPath,        format::kSequence,     format::kAccumulates,
+    format::kRegion,      format::kUnattributed, format::kEndedBy,
+    format::kWindow,      format::kPartial,      format::kDropped,
+    format::kInferred,    format::kStep,         format::kFlops,
+    format::kAuxFlops,    format::kFlopsCausal,  format::kBytes,
+    format::kActivations, format::kFvcoreFlops,  format::kFvcoreActivations,
+    format::kMacs,        format::kFormat,       format::kUncounted,
+    format::kInput,       format::kOutput,       format::kKey,
+    format::kCounted,     format::kAddress,      format::kFreed,
+    format::kDevice,      format::kKind,         format::kGrid,
+    format::kBlock,       format::kRegisters,    format::kSharedBytes,
+    format::kCorrelation, format::kLaunch,       format::kLaunchThread,
+    format::kGraphNode,   format::kOccupancy,    format::kContext,
+    format::kHost,        format::kDepth,
 };
+static_assert(std::size(kAnnotationNames) == annotation::kDepth);
 // Those that slices on a host's thread may have; a device's may have all.
-inline constexpr std::size_t kHostAnnotations = annotation::kStep;
+inline constexpr std::size_t kHostAnnotations = annotation::kOutput;
+// Those that what was counted may have.
+inline constexpr std::size_t kCountedAnnotations = annotation::kDevice;
 
 // Event names that are not in the dictionary.
-enum FixedName : std::uint8_t { kLossName, kGapName, kPauseName, kFixedNames };
+enum FixedName : std::uint8_t {
+  kLossName,
+  kGapName,
+  kPauseName,
+  kCountedName,
+  kAlikeName,
+  kAllocatedName,
+  kFreedName,
+  kShapesName,
+  kFixedNames
+};
 // Categories: the phases, then these.
 inline constexpr std::size_t kLostCategory = kPhaseCount + 1;
 
@@ -85,7 +122,7 @@ struct Sequence {
   std::uint64_t last_ns = 0;
   Interned event_names;  // names · 2, layers · 2 + 1, offset by the fixed ones
   Interned categories;
-  Interned strings;  // paths by layer, offset by the causes
+  Interned strings;  // paths by layer · 2, names · 2 + 1, offset by the causes
 
   // No more packets of this sequence will use them.
   void forget_strings() { event_names = categories = strings = {}; }

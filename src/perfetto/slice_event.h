@@ -1,4 +1,4 @@
-// One packet with the begin or the end of one slice, encoded in place.
+// One packet with the begin or the end of one slice, or an instant, encoded in place.
 //
 // Nearly all packets of a trace are such, of ten to forty bytes; those of a device's activities
 // have some hundred. Protozero writes each field as a piece of a stream that may run on into the
@@ -27,7 +27,7 @@ class BasicSliceEvent {
  public:
   // More than a packet takes. With lengths of one byte: 21 bytes without its event; in that, 11 for
   // type, category and name, 10 for a flow, and four annotations of at most 15. With two: a flow
-  // more, and two annotations of at most 40 and twelve of at most 15.
+  // more, and two annotations of at most 40 and fifteen of at most 15.
   static constexpr std::size_t kMaxBytes = kLengthBytes == 1 ? 128 : 384;
 
   // Writes to `to`, where there is room for kMaxBytes.
@@ -43,6 +43,7 @@ class BasicSliceEvent {
 
   void add_category_iid(std::uint32_t iid) { varint(TrackEvent::kCategoryIidsFieldNumber, iid); }
   void set_name_iid(std::uint32_t iid) { varint(TrackEvent::kNameIidFieldNumber, iid); }
+  void set_track_uuid(std::uint64_t uuid) { varint(TrackEvent::kTrackUuidFieldNumber, uuid); }
   void add_flow_id(std::uint64_t id) { fixed(TrackEvent::kFlowIdsFieldNumber, id); }
 
   void annotate_string(std::uint8_t name, std::uint32_t string_iid) {

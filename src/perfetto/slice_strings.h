@@ -64,11 +64,17 @@ class SliceStrings {
   std::uint32_t category(Phase phase) { return category(static_cast<std::size_t>(phase)); }
   Owner owner(LayerId layer, Cause cause) {
     Owner owner;
-    if (layer != kNoLayer)
-      owner.path = string(kCauseCount + index(layer), dictionary_.layers[index(layer)].path);
+    if (layer != kNoLayer) {
+      owner.path = string(kCauseCount + 2 * std::size_t{index(layer)},
+                          dictionary_.layers[index(layer)].path);
+    }
     if (cause != Cause::kNone)
       owner.cause = string(static_cast<std::size_t>(cause), cause_text(cause));
     return owner;
+  }
+  // A name as the value of an annotation.
+  std::uint32_t text(NameId name) {
+    return string(kCauseCount + 2 * std::size_t{index(name)} + 1, dictionary_.names[index(name)]);
   }
 
   static const std::string& label(const LayerDef& layer) {

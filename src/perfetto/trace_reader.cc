@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "perfetto/counted_events.h"
 #include "perfetto/definition_events.h"
 #include "perfetto/device_events.h"
 #include "perfetto/event_parser.h"
@@ -27,31 +28,40 @@ using protozero::ProtoDecoder;
 class Reader {
  public:
   Reader(Dictionary& dictionary, SpanSink& sink)
-      : sink_(sink), parser_(dictionary), devices_(parser_, sink) {}
+      : sink_(sink),
+        dictionary_(dictionary),
+        parser_(dictionary),
+        counted_(parser_, sink),
+        devices_(parser_, sink) {}
 
   Result<ReadSummary> read(const std::string& path);
 
  private:
   void on_packet(ConstBytes bytes);
+  bool on_loose_packet(std::uint32_t sequence_id, std::uint64_t ns, ConstBytes interned,
+                       ConstBytes event);
   void on_track_descriptor(ConstBytes bytes);
   void on_definition(std::uint64_t ns, ConstBytes bytes);
   void on_layer(const TrackEventReader& event);
+  void on_parameter(const TrackEventReader& event);
   void on_header(std::uint64_t ns, const TrackEventReader& event);
   void on_event(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns,
                 ConstBytes bytes);
-  void begin(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns, const Event& event);
+  SpanBegin begin(Track track, SequenceState& sequence, std::uint64_t ns, const Event& event);
   void on_step_event(Lane lane, std::uint64_t ns, const Event& event);
   void end_open_spans();
 
   struct LaneState {
     SequenceState scopes;
     SequenceState activities;
-    std::uint32_t open_scopes = 0;
-    std::uint32_t open_activities = 0;
+    std::vector<SpanBegin> open_scopes;
+    std::vector<SpanBegin> open_activities;
   };
 
   SpanSink& sink_;
+  Dictionary& dictionary_;
   EventParser parser_;
+  CountedEvents counted_;
   DeviceEvents devices_;
   ReadSummary summary_;
   std::vector<LaneState> lanes_;
@@ -143,7 +153,7 @@ void Reader::on_packet(ConstBytes bytes) {
     return;
   }
   if (sequence_id >= format::kFirstLooseSequence) {
-    if (devices_.on_packet(static_cast<std::uint32_t>(sequence_id), timestamp, interned, event))
+    if (on_loose_packet(static_cast<std::uint32_t>(sequence_id), timestamp, interned, event))
       summary_.end_ns = std::max(summary_.end_ns, timestamp);
     return;
   }
@@ -168,6 +178,15 @@ void Reader::on_packet(ConstBytes bytes) {
   on_event(static_cast<Lane>(lane), which, sequence, sequence.last_ns, event);
 }
 
+// Returns whether it had an event.
+bool Reader::on_loose_packet(std::uint32_t sequence_id, std::uint64_t ns, ConstBytes interned,
+                             ConstBytes event) {
+  if (format::kind_of_sequence(sequence_id) != format::TrackKind::kCounted)
+    return devices_.on_packet(sequence_id, ns, interned, event);
+  const std::uint32_t lane = format::number_of_sequence(sequence_id);
+  return lane < lanes_.size() && counted_.on_packet(static_cast<Lane>(lane), ns, interned, event);
+}
+
 void Reader::on_track_descriptor(ConstBytes bytes) {
   pb::TrackDescriptor::Decoder track(bytes);
   if (devices_.on_track(track.uuid())) return;
@@ -186,12 +205,16 @@ void Reader::on_definition(std::uint64_t ns, ConstBytes bytes) {
   pb::TrackEvent::Decoder event(bytes);
   if (event.track_uuid() == format::kLayerTrack) {
     on_layer(event);
+  } else if (event.track_uuid() == format::kParameterTrack) {
+    on_parameter(event);
   } else if (view(event.name()) == format::kHeader) {
     on_header(ns, event);
   } else if (view(event.name()) == format::kFooter) {
     has_footer_ = true;
     summary_.end_ns = ns;
     read_closing(event, summary_.health);
+    read_device(event, summary_.device);
+    read_optimizers(event, summary_.optimizer_state_bytes);
   }
 }
 
@@ -199,6 +222,14 @@ void Reader::on_layer(const TrackEventReader& event) {
   ReadLayer read = read_layer(event);
   if (read.has_parent) read.layer.parent = parser_.find_layer(read.parent_path).value_or(kNoLayer);
   parser_.add_layer(read.path, std::move(read.layer));
+}
+
+void Reader::on_parameter(const TrackEventReader& event) {
+  ReadParameter read = read_parameter(event);
+  const auto owner = parser_.find_layer(read.layer_path);
+  if (!owner) return;
+  read.parameter.owner = *owner;
+  dictionary_.parameters.push_back(std::move(read.parameter));
 }
 
 void Reader::on_header(std::uint64_t ns, const TrackEventReader& event) {
@@ -209,6 +240,7 @@ void Reader::on_header(std::uint64_t ns, const TrackEventReader& event) {
   summary_.end_ns = std::max(summary_.end_ns, ns);
   read_run(event, summary_.run);
   if (!summary_.run.device.empty()) sink_.use_device(summary_.run.device);
+  if (!summary_.run.imported_from.empty()) sink_.count_outside_steps();
   if (const std::uint64_t version = read_format_version(event); version > format::kVersion)
     newer_version_ = version;
 }
@@ -219,22 +251,23 @@ void Reader::on_event(Lane lane, Track track, SequenceState& sequence, std::uint
                       ConstBytes bytes) {
   const Event event = parser_.parse(sequence, bytes);
   LaneState& state = lanes_[lane];
-  std::uint32_t& open = track == Track::kScopes ? state.open_scopes : state.open_activities;
+  auto& open = track == Track::kScopes ? state.open_scopes : state.open_activities;
   if (event.track == format::kStepTrack) return on_step_event(lane, ns, event);
   if (event.type == pb::TrackEvent::TYPE_SLICE_BEGIN) {
-    ++open;
-    begin(lane, track, sequence, ns, event);
+    open.push_back(begin(track, sequence, ns, event));
+    sink_.begin(lane, open.back());
   } else if (event.type == pb::TrackEvent::TYPE_SLICE_END) {
-    if (open == 0) return;
-    --open;
+    if (open.empty()) return;
+    counted_.on_end(lane, open.back(), ns, event);
+    open.pop_back();
     sink_.end(lane, track, ns, event.ended_by);
   } else if (event.dropped != 0) {
     sink_.gap(lane, ns, event.dropped);
   }
 }
 
-void Reader::begin(Lane lane, Track track, SequenceState& sequence, std::uint64_t ns,
-                   const Event& event) {
+SpanBegin Reader::begin(Track track, SequenceState& sequence, std::uint64_t ns,
+                        const Event& event) {
   SpanBegin span;
   span.start_ns = ns;
   span.phase = event.phase();
@@ -254,7 +287,7 @@ void Reader::begin(Lane lane, Track track, SequenceState& sequence, std::uint64_
   }
   const bool named = span.kind != SpanKind::kScope && span.kind != SpanKind::kBackward;
   if (named) span.name = parser_.name(sequence, event.name_iid);
-  sink_.begin(lane, span);
+  return span;
 }
 
 void Reader::on_step_event(Lane lane, std::uint64_t ns, const Event& event) {
@@ -276,10 +309,10 @@ void Reader::on_step_event(Lane lane, std::uint64_t ns, const Event& event) {
 void Reader::end_open_spans() {
   for (Lane lane = 0; lane < lanes_.size(); ++lane) {
     LaneState& state = lanes_[lane];
-    for (; state.open_activities != 0; --state.open_activities) {
+    for (; !state.open_activities.empty(); state.open_activities.pop_back()) {
       sink_.end(lane, Track::kActivities, summary_.end_ns, EndedBy::kCut);
     }
-    for (; state.open_scopes != 0; --state.open_scopes) {
+    for (; !state.open_scopes.empty(); state.open_scopes.pop_back()) {
       sink_.end(lane, Track::kScopes, summary_.end_ns, EndedBy::kCut);
     }
   }

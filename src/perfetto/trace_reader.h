@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <layertrace/profile.h>
@@ -13,6 +14,8 @@ namespace layertrace {
 
 struct ReadSummary {
   RunInfo run;
+  DeviceInfo device;
+  std::optional<double> optimizer_state_bytes;
   Health health;  // what the closing record says; `cut` where there is none
   std::uint64_t file_bytes = 0;
   std::uint64_t packets = 0;

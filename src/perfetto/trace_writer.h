@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <layertrace/profile.h>
 
@@ -23,6 +24,10 @@ class TraceWriter : public SpanSink {
   // trace can be merged with one of the system's; where no clock but the trace's own is known,
   // never.
   virtual void clocks(const ClockReadings& now) = 0;
+  // What the device can do, which the closing record tells.
+  virtual void describe_device(const DeviceInfo& device) = 0;
+  // Likewise what the optimizers' state takes, where that is known.
+  virtual void describe_optimizers(std::optional<double> state_bytes) = 0;
   // Hands everything encoded so far to the sink.
   virtual void flush() = 0;
   // The closing record: with it, the trace is whole. `health` is what the spans themselves cannot
