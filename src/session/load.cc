@@ -4,6 +4,7 @@
 
 #include "attribute/fold.h"
 #include "perfetto/trace_reader.h"
+#include "roofline/rates.h"
 
 namespace layertrace {
 namespace {
@@ -40,11 +41,26 @@ class Counter final : public SpanSink {
   void window(Lane /*lane*/, std::uint64_t /*ns*/, bool /*on*/, std::uint64_t /*step*/) override {}
   void step(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*index*/) override {
     ++info_.steps;
+    info_.counted_steps += std::exchange(counts_, false) ? 1 : 0;
+  }
+  void amounts(Lane /*lane*/, const AmountsSpan& span) override {
+    counts_ = true;
+    info_.counted_operators += span.amounts.is_call ? 1 : 0;
+    info_.uncounted_operators += span.amounts.is_uncounted ? 1 : 0;
+    info_.flops += static_cast<double>(span.amounts.flops);
+  }
+  void memory(Lane /*lane*/, const MemorySpan& /*span*/) override { ++info_.memory_events; }
+  void device(const DeviceSpan& span) override {
+    ++(span.what.kind == DeviceKind::kKernel ? info_.kernels : info_.copies);
+  }
+  void launch(const LaunchSpan& span) override {
+    info_.launches += span.kind == CallKind::kWait ? 0 : 1;
   }
   void gap(Lane /*lane*/, std::uint64_t /*ns*/, std::uint64_t /*dropped*/) override {}
 
  private:
   TraceInfo& info_;
+  bool counts_ = false;  // in this step
 };
 
 }  // namespace
@@ -56,6 +72,11 @@ Result<Profile> load(const std::string& path) {
   if (!summary) return summary.error();
   Profile profile = fold.finish(summary->end_ns);
   profile.run = std::move(summary->run);
+  profile.optimizer_state_bytes = summary->optimizer_state_bytes;
+  // A file that was cut, or is older, does not tell; a table may know.
+  profile.device = summary->device.origin.empty() ? roofline::find_device_info(profile.run)
+                                                  : std::move(summary->device);
+  roofline::fill_rates(profile);
   add_closing(profile.health, summary->health);
   return profile;
 }
@@ -73,6 +94,8 @@ Result<TraceInfo> info(const std::string& path) {
   info.start_ns = summary->start_ns;
   info.end_ns = summary->end_ns;
   info.cut = summary->health.cut;
+  info.device = summary->device.origin.empty() ? roofline::find_device_info(info.run)
+                                               : std::move(summary->device);
   return info;
 }
 

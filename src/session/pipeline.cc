@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "roofline/rates.h"
+
 namespace layertrace {
 
 Pipeline::Pipeline(std::shared_ptr<Recording> recording, ByteSink& out, const RunInfo& run,
@@ -42,17 +44,23 @@ void Pipeline::take(const std::vector<DeviceSample>& samples) {
   for (const DeviceSample& sample : samples) device_resolver_.sample(sample);
 }
 
-Profile Pipeline::snapshot(std::uint64_t now_ticks, const Health& given) {
+Profile Pipeline::snapshot(std::uint64_t now_ticks, const Health& given,
+                           const DescribeDevice& describe) {
   pump(now_ticks);
   Profile profile = Fold(fold_).finish(scale_.to_ns(now_ticks));
   profile.run = run_;
+  if (const auto bytes = recording_->optimizer_state_bytes())
+    profile.optimizer_state_bytes = static_cast<double>(*bytes);
+  if (describe) profile.device = describe(profile);
+  roofline::fill_rates(profile);
   Health closing = given;
   fill_health(closing, profile);
   add_closing(profile.health, closing);
   return profile;
 }
 
-Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
+Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given,
+                         const DescribeDevice& describe) {
   while (pump(std::numeric_limits<std::uint64_t>::max()) != 0) {
   }
   drain_.mark_open_gaps(now_ticks);
@@ -66,9 +74,15 @@ Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given) {
   const std::uint64_t end_ns = scale_.to_ns(now_ticks);
   Profile profile = fold_.finish(end_ns);
   profile.run = run_;
+  if (const auto bytes = recording_->optimizer_state_bytes())
+    profile.optimizer_state_bytes = static_cast<double>(*bytes);
+  if (describe) profile.device = describe(profile);
+  roofline::fill_rates(profile);
 
   Health closing = given;
   fill_health(closing, profile);
+  writer_->describe_device(profile.device);
+  writer_->describe_optimizers(profile.optimizer_state_bytes);
   writer_->close(closing, end_ns);
 
   add_closing(profile.health, closing);
@@ -125,55 +139,6 @@ void Pipeline::Intake::resolve(Lane lane, std::span<const Record> records) {
     }
   }
   pipeline_.resolver_.resolve(lane, records);
-}
-
-void Pipeline::Tee::open_lane(Lane lane, std::uint64_t tid, const std::string& name) {
-  first_.open_lane(lane, tid, name);
-  second_.open_lane(lane, tid, name);
-}
-void Pipeline::Tee::close_lane(Lane lane) {
-  first_.close_lane(lane);
-  second_.close_lane(lane);
-}
-void Pipeline::Tee::begin(Lane lane, const SpanBegin& span) {
-  first_.begin(lane, span);
-  second_.begin(lane, span);
-}
-void Pipeline::Tee::end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) {
-  first_.end(lane, track, end_ns, by);
-  second_.end(lane, track, end_ns, by);
-}
-void Pipeline::Tee::window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) {
-  first_.window(lane, ns, on, step);
-  second_.window(lane, ns, on, step);
-}
-void Pipeline::Tee::step(Lane lane, std::uint64_t ns, std::uint64_t index) {
-  first_.step(lane, ns, index);
-  second_.step(lane, ns, index);
-}
-void Pipeline::Tee::use_device(const std::string& name) {
-  first_.use_device(name);
-  second_.use_device(name);
-}
-void Pipeline::Tee::device(const DeviceSpan& span) {
-  first_.device(span);
-  second_.device(span);
-}
-void Pipeline::Tee::launch(const LaunchSpan& span) {
-  first_.launch(span);
-  second_.launch(span);
-}
-void Pipeline::Tee::event_pair(const EventSpan& span) {
-  first_.event_pair(span);
-  second_.event_pair(span);
-}
-void Pipeline::Tee::counter(const CounterSpan& sample) {
-  first_.counter(sample);
-  second_.counter(sample);
-}
-void Pipeline::Tee::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
-  first_.gap(lane, ns, dropped);
-  second_.gap(lane, ns, dropped);
 }
 
 }  // namespace layertrace

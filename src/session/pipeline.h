@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "capture/recording.h"
 #include "perfetto/trace_writer.h"
 #include "record/drain.h"
+#include "session/span_tee.h"
 
 namespace layertrace {
 
@@ -42,37 +44,20 @@ class Pipeline {
   // Figures of devices at this moment.
   void take(const std::vector<DeviceSample>& samples);
 
+  // What the device of a profile can do, which has all but this and the rates.
+  using DescribeDevice = std::function<DeviceInfo(const Profile&)>;
+
   // The profile so far: of the steps that have ended, or of all there is where none has. Recording
   // goes on.
-  Profile snapshot(std::uint64_t now_ticks, const Health& health);
+  Profile snapshot(std::uint64_t now_ticks, const Health& health,
+                   const DescribeDevice& describe = {});
 
   // The end: closes what is open and gives the profile. `health` brings what the records cannot
   // tell.
-  Profile finish(std::uint64_t now_ticks, const Health& health);
+  Profile finish(std::uint64_t now_ticks, const Health& health,
+                 const DescribeDevice& describe = {});
 
  private:
-  // Hands each span to the profile and to the trace.
-  class Tee final : public SpanSink {
-   public:
-    Tee(SpanSink& first, SpanSink& second) : first_(first), second_(second) {}
-    void open_lane(Lane lane, std::uint64_t tid, const std::string& name) override;
-    void close_lane(Lane lane) override;
-    void begin(Lane lane, const SpanBegin& span) override;
-    void end(Lane lane, Track track, std::uint64_t end_ns, EndedBy by) override;
-    void window(Lane lane, std::uint64_t ns, bool on, std::uint64_t step) override;
-    void step(Lane lane, std::uint64_t ns, std::uint64_t index) override;
-    void gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) override;
-    void use_device(const std::string& name) override;
-    void device(const DeviceSpan& span) override;
-    void launch(const LaunchSpan& span) override;
-    void event_pair(const EventSpan& span) override;
-    void counter(const CounterSpan& sample) override;
-
-   private:
-    SpanSink& first_;
-    SpanSink& second_;
-  };
-
   // Stands before the resolver: fetches definitions and new threads in time, and counts what
   // recording cost.
   class Intake final : public RecordConsumer {
@@ -99,7 +84,7 @@ class Pipeline {
   Dictionary dictionary_;
   Fold fold_;
   std::unique_ptr<TraceWriter> writer_;
-  Tee tee_;
+  SpanTee tee_;  // to the profile and to the trace
   Resolver resolver_;
   DeviceResolver device_resolver_;
   DeviceCapture* device_ = nullptr;

@@ -1,6 +1,7 @@
 #include "session/session_state.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +18,8 @@
 #include "base/simulation.h"
 #include "capture/recorder.h"
 #include "perfetto/format.h"
+#include "roofline/cpu_calibration.h"
+#include "roofline/rates.h"
 #include "session/cost.h"
 
 namespace layertrace {
@@ -36,6 +40,13 @@ std::chrono::milliseconds writer_pause(std::size_t cap) {
   constexpr std::size_t kMostRecordsInMs = 20'000;
   const std::size_t room = max_chunks(cap) * Chunk::kCapacity;
   return std::chrono::milliseconds(std::clamp<std::size_t>(room / kMostRecordsInMs, 2, 48));
+}
+
+// Nothing that the writer does is urgent: when it wakes, it takes no core from a thread of the
+// program that is running there.
+void give_way() noexcept {
+  constexpr sched_param kNoPriority{};
+  if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &kNoPriority);
 }
 
 struct Active {
@@ -62,6 +73,35 @@ std::uint64_t thread_cpu_ns() noexcept {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+// The program's signals are for its own threads: one that it waits for, blocked everywhere, must
+// not end it through ours. While this lives, threads are started that take none.
+class BlockedSignals {
+ public:
+  BlockedSignals() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;  // what it restores is one thread's
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// Once in a process for each number of threads: it takes some tens of milliseconds.
+DeviceInfo measured_cpu(int threads) {
+  static auto& mutex = *new std::mutex;  // never destroyed: a session may end with the program
+  static auto& known = *new std::map<int, DeviceInfo>;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(threads); found != known.end()) return found->second;
+  const BlockedSignals blocked;
+  const auto measured = roofline::calibrate_cpu(threads);
+  if (!measured) return {};
+  return known[threads] = roofline::device_info(measured->peaks);
+}
+
 Error already_active(const std::string& output) {
   return {"cannot start a session",
           "one is already active" + (output.empty() ? "" : " (it writes " + output + ")"),
@@ -84,11 +124,21 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
   if (other != nullptr && !other->stopped_) {
     return already_active(other->options_.output);
   }
+  DeviceInfo given_device;
+  if (!options.device_peaks.empty()) {
+    const auto peaks = roofline::read_device_peaks(options.device_peaks);
+    if (!peaks) return peaks.error();
+    given_device = roofline::device_info(*peaks);
+  }
+  auto formulas = SessionFormulas::add(options.formulas);
+  if (!formulas) return formulas.error();
   auto output = OutputFile::create(options.output, max_kept_bytes(options.memory_cap_bytes));
   if (!output) return output.error();
 
   std::shared_ptr<SessionState> session(
       new SessionState(std::move(options), std::move(hooks), std::move(*output)));
+  session->given_device_ = std::move(given_device);
+  session->formulas_ = std::move(*formulas);
   if (auto prepared = session->prepare(define, find_device); !prepared) {
     session->stopped_ = true;  // it never began
     session->output_->discard();
@@ -110,6 +160,7 @@ Result<std::shared_ptr<SessionState>> SessionState::start(
   recorder::publish(session->recording_);
   recorder::set_recording(false);  // who waits for a session to come may have turned it on
   session->enter_mode(step_mode(session->options_.schedule, 0), 0);
+  if (session->mode_ == StepMode::kRecord) session->hooks_->begin_step();
   return session;
 }
 
@@ -118,6 +169,7 @@ Result<void> SessionState::prepare(const std::function<void(Recording&)>& define
   try {
     if (auto used = use_device(find_device); !used) return used;
     define(*recording_);
+    hooks_->set_counting(options_.count);
     scope_cost_ns_ = measure_scope_cost();
     op_cost_ns_ = options_.ops ? hooks_->measure_op_cost() : 0;
   } catch (const std::exception& error) {
@@ -185,12 +237,15 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
   RunInfo run;
   describe_host(run);
   if (!options_.program.empty()) run.program = options_.program;
+  run.name = options_.name;
+  run.python_version = options_.python_version;
   run.layertrace_version = kVersion;
   run.format_version = format::kVersion;
   run.torch_version = hooks_->framework_version();
   run.clock = clock_name();
   run.simulated = simulation().device;
   run.ops = options_.ops;
+  run.summary = options_.summary;
   pipeline_ = std::make_unique<Pipeline>(recording_, *output_, run, TickScale::measure(),
                                          max_intervals(options_.memory_cap_bytes),
                                          max_fold_bytes(options_.memory_cap_bytes), options_.infer);
@@ -221,6 +276,11 @@ void SessionState::step() noexcept {
     if (ThreadState* thread = recorder::this_thread()) thread->mark(RecordKind::kStep, ended, 0);
   }
   enter_mode(step_mode(options_.schedule, next_step_), next_step_);
+  if (mode_ == StepMode::kRecord) {
+    hooks_->begin_step();
+  } else {
+    hooks_->end_steps();
+  }
 }
 
 void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
@@ -234,6 +294,7 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
   }
   if (before == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 0);
   if (mode == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 1);
+  has_recorded_ = has_recorded_ || mode == StepMode::kRecord;
   recorder::set_recording(mode != StepMode::kIdle);
   if (mode == StepMode::kIdle) {
     hooks_->disable();
@@ -241,13 +302,8 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
   }
 }
 
-// The program's signals are for its own threads: one that it waits for, blocked everywhere, must
-// not end it through ours.
 Result<void> SessionState::start_writer() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const BlockedSignals blocked;
   Result<void> result;
   try {
     writer_ = std::make_unique<std::thread>([this] { run_writer(); });
@@ -255,12 +311,12 @@ Result<void> SessionState::start_writer() {
     result = Error{"cannot start a session", "no thread for its writer: " + error.code().message(),
                    "Raise the limit on threads, or start fewer of them"};
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return result;
 }
 
 void SessionState::run_writer() noexcept {
   pthread_setname_np(pthread_self(), "layertrace");
+  give_way();
   constexpr std::size_t kReadyChunks = 8;
   const auto pause = writer_pause(options_.memory_cap_bytes);
   if (device_ != nullptr) device_->begin_writer();
@@ -303,6 +359,17 @@ Health SessionState::closing_health() const {
   return health;
 }
 
+// What rates are held against. A CPU has to be measured, which takes its time: only where operators
+// were counted, and not while steps run.
+DeviceInfo SessionState::describe_device(const Profile& profile, bool may_measure) const {
+  if (!given_device_.origin.empty()) return given_device_;
+  if (!profile.run.device.empty()) return roofline::find_device_info(profile.run);
+  const bool is_virtual = simulation().virtual_clock != nullptr;
+  const bool is_wanted = !profile.operators.empty() && !profile.run.summary;
+  return is_wanted && may_measure && !is_virtual ? measured_cpu(hooks_->compute_threads())
+                                                 : DeviceInfo{};
+}
+
 Result<Profile> SessionState::stop() {
   if (!is_ours()) {
     return Error{"cannot stop the session", "it belongs to the process that forked this one", ""};
@@ -316,6 +383,7 @@ Result<Profile> SessionState::stop() {
   recorder::withdraw();
   mode_ = StepMode::kIdle;
   stopped_ = true;
+  formulas_.reset();
   {
     const std::lock_guard wake_lock(wake_mutex_);
     stopping_ = true;
@@ -327,7 +395,9 @@ Result<Profile> SessionState::stop() {
   try {
     if (broken_.load()) throw std::bad_alloc();
     if (const auto clocks = read_clocks()) pipeline_->clocks(*clocks);
-    profile_ = pipeline_->finish(now, closing_health());
+    profile_ = pipeline_->finish(now, closing_health(), [this](const Profile& profile) {
+      return describe_device(profile, /*may_measure=*/true);
+    });
   } catch (...) {  // no memory; what was written so far can be read, as cut
   }
   pipeline_.reset();
@@ -339,6 +409,11 @@ Result<Profile> SessionState::stop() {
     return Error{"cannot finish the recording", "the writer ran out of memory",
                  "Record fewer steps at a time" +
                      (part.empty() ? "" : "; what was written until then is in " + part)};
+  }
+  if (!has_recorded_ && output_->leave_existing()) {
+    profile_->health.notes.push_back("nothing was recorded: what was in " + output_->path() +
+                                     " before is left as it was");
+    return *profile_;
   }
   if (auto written = output_->commit(); !written) {
     Error error = written.error();
@@ -366,7 +441,9 @@ Result<Profile> SessionState::profile() const {
   if (!stopped_ && !broken_.load()) {
     try {
       const std::lock_guard pipeline_lock(pipeline_mutex_);
-      return pipeline_->snapshot(clock_ticks(), closing_health());
+      return pipeline_->snapshot(clock_ticks(), closing_health(), [this](const Profile& profile) {
+        return describe_device(profile, /*may_measure=*/false);
+      });
     } catch (const std::bad_alloc&) {
       return Error{"cannot give a profile", "there is no memory for it", ""};
     }

@@ -22,6 +22,7 @@
 #include "capture/hooks.h"
 #include "capture/recording.h"
 #include "capture/schedule.h"
+#include "session/class_formulas.h"
 #include "session/pipeline.h"
 
 namespace layertrace {
@@ -66,12 +67,14 @@ class SessionState {
   void run_writer() noexcept;
   void restore_terminate_handler() const;
   Health closing_health() const;
+  DeviceInfo describe_device(const Profile& profile, bool may_measure) const;
 
   const Options options_;
   const std::unique_ptr<CaptureHooks> hooks_;
   const std::unique_ptr<OutputFile> output_;
   const std::shared_ptr<Recording> recording_;
   const pid_t pid_;
+  std::unique_ptr<SessionFormulas> formulas_;
   std::unique_ptr<Pipeline> pipeline_;
   std::shared_ptr<DeviceCapture> device_;
   std::shared_ptr<DeviceCapture> unused_device_;  // nobody had begun to use it
@@ -83,8 +86,10 @@ class SessionState {
   mutable std::mutex mutex_;  // start, step, stop, save: one at a time
   StepMode mode_ = StepMode::kIdle;
   std::uint64_t next_step_ = 0;
+  bool has_recorded_ = false;  // the schedule has come to a step that is recorded
   std::atomic<bool> stopped_{false};
   std::optional<Profile> profile_;
+  DeviceInfo given_device_;
   double scope_cost_ns_ = 0;
   double op_cost_ns_ = 0;
 

@@ -16,4 +16,14 @@ Result<Timing> parse_timing(std::string_view name) {
                "Use one of: both, cupti, events"};
 }
 
+Result<Counting> parse_counting(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, Counting>, 3> kNames{
+      {{"first", Counting::kFirst}, {"always", Counting::kAlways}, {"off", Counting::kOff}}};
+  for (const auto& [known, counting] : kNames) {
+    if (name == known) return counting;
+  }
+  return Error{"cannot count \"" + std::string(name) + "\"", "no such name",
+               "Use one of: first, always, off"};
+}
+
 }  // namespace layertrace

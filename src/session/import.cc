@@ -1,0 +1,107 @@
+#include <layertrace/trace.h>
+
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "attribute/fold.h"
+#include "base/output_file.h"
+#include "kineto/import.h"
+#include "perfetto/trace_writer.h"
+#include "roofline/rates.h"
+#include "session/span_tee.h"
+
+namespace layertrace {
+namespace {
+
+RunInfo run_info(const kineto::ReadTrace& read) {
+  RunInfo run = read.run;
+  run.layertrace_version = kVersion;
+  run.format_version = kFormatVersion;
+  run.clock = "source";
+  if (read.trace.device.empty()) {
+    run.device.clear();
+  } else if (run.device.empty()) {
+    run.device = "GPU";
+  }
+  return run;
+}
+
+Health health_of(const kineto::ReadTrace& read) {
+  Health health;
+  health.source = read.accounts.summary(read.events);
+  health.rejected = read.accounts.rejected();
+  health.emitted = health.recorded = read.events;
+  health.notes = read.notes;
+  if (!read.trace.device.empty()) {
+    health.gpu.source = read.run.imported_from;
+    health.gpu.timing = "cupti";
+  }
+  return health;
+}
+
+// Where nothing is to be written.
+class NoBytes final : public ByteSink {
+ public:
+  void write(std::span<const std::uint8_t> /*bytes*/) override {}
+};
+
+Profile attribute_and_fold(kineto::ReadTrace& read, ByteSink* out) {
+  const RunInfo run = run_info(read);
+  Dictionary dictionary;
+  Fold fold(dictionary);
+  NoBytes no_bytes;
+  const auto writer = TraceWriter::make(dictionary, out != nullptr ? *out : no_bytes, run);
+  SpanTee tee(fold, *writer);
+  SpanSink& sink = out != nullptr ? static_cast<SpanSink&>(tee) : fold;
+  if (!run.device.empty()) sink.use_device(run.device);
+  sink.count_outside_steps();
+  kineto::attribute(read, dictionary, sink);
+
+  const auto end_ns = static_cast<std::uint64_t>(read.trace.end_ns);
+  Profile profile = fold.finish(end_ns);
+  profile.run = run;
+  profile.device = roofline::find_device_info(run);
+  roofline::fill_rates(profile);
+  const Health closing = health_of(read);
+  if (out != nullptr) {
+    writer->describe_device(profile.device);
+    writer->close(closing, end_ns);
+  }
+  add_closing(profile.health, closing);
+  return profile;
+}
+
+}  // namespace
+
+Result<Profile> import_trace(const std::string& path, const ImportOptions& options) {
+  std::error_code none;
+  if (!options.output.empty() && std::filesystem::equivalent(path, options.output, none)) {
+    return Error{"cannot import " + path, "the output is the same file",
+                 "Give the output another name"};
+  }
+  // First of all: a place that cannot be written to is known before minutes of reading.
+  std::unique_ptr<OutputFile> file;
+  if (!options.output.empty()) {
+    auto created = OutputFile::create(options.output, 0);
+    if (!created) return created.error();
+    file = std::move(*created);
+  }
+  auto read = kineto::read_trace_json(path, options.progress);
+  if (!read) {
+    if (file) file->discard();
+    return read.error();
+  }
+  Profile profile = attribute_and_fold(*read, file.get());
+  if (file) {
+    if (auto written = file->commit(); !written) {
+      file->discard();
+      return written.error();
+    }
+  }
+  return profile;
+}
+
+}  // namespace layertrace
