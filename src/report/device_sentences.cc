@@ -23,6 +23,7 @@ std::map<std::uint32_t, DeviceStep> sums_by_device(const Profile& profile) {
       sum.busy_ns += device.busy_ns;
       sum.idle_ns += device.idle_ns;
       sum.exposed_copy_ns += device.exposed_copy_ns;
+      sum.exposed_communication_ns += device.exposed_communication_ns;
     }
   }
   return sums;
@@ -41,6 +42,10 @@ void add_devices(const Profile& profile, const Glyphs& glyphs, std::vector<Sente
         "Of a step GPU {} was busy for {} and idle for {}; copying while no kernel ran: {}.",
         number, time_and_share(sum.busy_ns), time_and_share(sum.idle_ns),
         time_and_share(sum.exposed_copy_ns))});
+    if (sum.exposed_communication_ns != 0) {
+      out.push_back({fmt::format("Communicating while no other kernel ran, GPU {}: {}.", number,
+                                 time_and_share(sum.exposed_communication_ns))});
+    }
   }
 }
 

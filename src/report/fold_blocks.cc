@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -59,6 +60,16 @@ double sort_value(const Figures& figures, SortKey key) {
       return figures.calls;
     case SortKey::kActivities:
       return figures.activities;
+    case SortKey::kGpu:
+      return figures.gpu_forward_ns + figures.gpu_backward_ns;
+    case SortKey::kFlops:
+      return figures.flops;
+    case SortKey::kBytes:
+      return figures.bytes;
+    case SortKey::kParams:
+      return figures.params;
+    case SortKey::kMemory:
+      return figures.memory_peak;
     case SortKey::kDefinition:
     case SortKey::kName:
       break;
@@ -76,12 +87,17 @@ void sort_nodes(std::vector<Node>& nodes, SortKey key) {
 
 class NodeMaker {
  public:
-  NodeMaker(const Profile& profile, bool fold, SortKey sort)
+  NodeMaker(const Profile& profile, bool fold, SortKey sort, const std::vector<bool>& shown)
       : layers_(profile.layers),
         fold_(fold),
         sort_(sort),
+        children_(layers_.size()),
         shapes_(layers_.size()),
         below_(layers_.size()) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      std::ranges::copy_if(layers_[i].children, std::back_inserter(children_[i]),
+                           [&](int child) { return shown[static_cast<std::size_t>(child)]; });
+    }
     measure_from_the_leaves();
   }
 
@@ -107,7 +123,7 @@ class NodeMaker {
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const Layer& layer = layers_[i];
       Children children;
-      for (const int child : layer.children) {
+      for (const int child : children_[i]) {
         below_[i] += below_[child] + 1;
         children.emplace_back(layers_[child].name, shapes_[child]);
       }
@@ -121,7 +137,7 @@ class NodeMaker {
   std::size_t end_of_fold(const std::vector<std::vector<int>>& siblings, std::size_t begin) const {
     const int first = siblings[begin].front();
     const bool bare = split_number(layers_[first].name).stem.empty();
-    if (layers_[first].children.empty() && !bare) return begin + 1;
+    if (children_[first].empty() && !bare) return begin + 1;
     std::size_t end = begin + 1;
     while (
         end < siblings.size() && shapes_[siblings[end].front()] == shapes_[first] &&
@@ -140,12 +156,11 @@ class NodeMaker {
     for (std::size_t i = begin; i < end; ++i) {
       node.layers.insert(node.layers.end(), siblings[i].begin(), siblings[i].end());
     }
-    std::vector<std::vector<int>> children(layers_[node.layers.front()].children.size());
+    std::vector<std::vector<int>> children(children_[node.layers.front()].size());
     for (const int layer : node.layers) {
       node.figures += figures_of(layers_[layer]);
       node.below += below_[layer];
-      for (std::size_t i = 0; i < children.size(); ++i)
-        children[i].push_back(layers_[layer].children[i]);
+      for (std::size_t i = 0; i < children.size(); ++i) children[i].push_back(children_[layer][i]);
     }
     node.children = make(children);
     return node;
@@ -154,6 +169,7 @@ class NodeMaker {
   const std::vector<Layer>& layers_;
   const bool fold_;
   const SortKey sort_;
+  std::vector<std::vector<int>> children_;  // that are shown
   std::vector<int> shapes_;
   std::vector<std::size_t> below_;
 };
@@ -161,11 +177,13 @@ class NodeMaker {
 }  // namespace
 
 std::vector<Node> make_nodes(const Profile& profile, const std::vector<int>& roots, bool fold,
-                             SortKey sort) {
+                             SortKey sort, const std::vector<bool>& shown) {
   std::vector<std::vector<int>> siblings;
   siblings.reserve(roots.size());
-  for (const int root : roots) siblings.push_back({root});
-  return NodeMaker(profile, fold, sort).make(siblings);
+  for (const int root : roots) {
+    if (shown[static_cast<std::size_t>(root)]) siblings.push_back({root});
+  }
+  return NodeMaker(profile, fold, sort, shown).make(siblings);
 }
 
 }  // namespace layertrace::report

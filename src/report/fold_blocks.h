@@ -30,8 +30,9 @@ struct Node {
   std::vector<Node> children;  // sorted
 };
 
-// The subtree of each of these layers, in their order, folded among each other too.
+// The subtree of each of these layers, in their order, folded among each other too. Of the layers
+// only those that are shown; `shown` has one for each.
 std::vector<Node> make_nodes(const Profile& profile, const std::vector<int>& roots, bool fold,
-                             SortKey sort);
+                             SortKey sort, const std::vector<bool>& shown);
 
 }  // namespace layertrace::report

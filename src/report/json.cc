@@ -8,6 +8,7 @@
 
 #include <layertrace/report.h>
 
+#include "report/json_amounts.h"
 #include "report/json_parts.h"
 #include "report/text.h"
 
@@ -18,8 +19,7 @@ using report::dump;
 using report::dump_lines;
 using report::Json;
 using report::number;
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+using report::text_or_null;
 
 // The figures of a phase, each as one of its statistics.
 void put_figures(Json& out, const PhaseStats& stats, double Stat::*field) {
@@ -42,6 +42,7 @@ Json phase_json(const PhaseStats& stats) {
   put_figures(out["max"], stats, &Stat::max);
   put_figures(out["median"], stats, &Stat::median);
   put_figures(out["stdev"], stats, &Stat::stdev);
+  report::put_amounts(out, stats);
   return out;
 }
 
@@ -64,6 +65,7 @@ Json layer_json(const Profile& profile, const Layer& layer) {
   out["registered"] = layer.registered;
   out["shared_with"] = text_or_null(layer.shared_with);
   put_phases(out, layer.phases, true);
+  report::put_facts(out, profile, layer);
   return out;
 }
 
@@ -77,7 +79,8 @@ Json step_json(const Step& step) {
     devices.push_back({{"device", device.device},
                        {"busy_ns", device.busy_ns},
                        {"idle_ns", device.idle_ns},
-                       {"exposed_copy_ns", device.exposed_copy_ns}});
+                       {"exposed_copy_ns", device.exposed_copy_ns},
+                       {"exposed_communication_ns", device.exposed_communication_ns}});
   }
   return {{"index", step.index},
           {"start_ns", step.start_ns},
@@ -132,6 +135,18 @@ Json idle_json(const Profile& profile, const Idle& idle) {
           {"gaps", number(idle.gaps)}};
 }
 
+// Of an imported trace; null for others.
+Json source_json(const SourceEvents& source) {
+  if (source.events == 0) return nullptr;
+  Json left_out = Json::object();
+  for (const Unattributed& group : source.left_out)
+    add_to(left_out, report::replace_invalid_utf8(group.cause), group.count);
+  return {{"events", source.events},
+          {"kept", source.kept},
+          {"merged", source.merged},
+          {"left_out", std::move(left_out)}};
+}
+
 Json health_json(const Profile& profile) {
   const Health& health = profile.health;
   Json out = Json::object();
@@ -161,6 +176,8 @@ Json health_json(const Profile& profile) {
   out["cupti_version"] = health.gpu.cupti_version;
   out["timing"] = health.gpu.timing;
   out["simulated"] = profile.run.simulated;
+  out["rejected"] = unattributed_json(health.rejected);
+  out["source"] = source_json(health.source);
   return out;
 }
 
@@ -176,11 +193,17 @@ Json run_json(const RunInfo& run) {
   out["memory_bytes"] = run.memory_bytes;
   out["pid"] = run.pid;
   out["program"] = run.program;
+  out["name"] = run.name;
+  out["command"] = run.command;
+  out["commit"] = run.commit;
+  out["python_version"] = run.python_version;
   out["clock"] = run.clock;
   out["created"] = run.created;
   out["ops"] = run.ops;
+  if (run.summary) out["summary"] = true;
   out["device"] = run.device;
   out["simulated"] = run.simulated;
+  if (!run.imported_from.empty()) out["imported_from"] = run.imported_from;
   return out;
 }
 
@@ -189,6 +212,10 @@ Json run_json(const RunInfo& run) {
 std::string layers_json(const Profile& profile) {
   Json outside = Json::object();
   put_phases(outside, profile.outside, false);
+  std::vector<const Operator*> uncounted;
+  for (const Operator& op : profile.operators) {
+    if (op.uncounted > 0) uncounted.push_back(&op);
+  }
   std::string out = "{\"layers\":";
   out += dump_lines(profile.layers, [&](const Layer& layer) { return layer_json(profile, layer); });
   out += ",\n\"steps\":" + dump_lines(profile.steps, step_json);
@@ -200,6 +227,15 @@ std::string layers_json(const Profile& profile) {
          });
   out += ",\n\"idle\":" +
          dump_lines(profile.idle, [&](const Idle& idle) { return idle_json(profile, idle); });
+  out += ",\n\"device\":" + dump(report::device_json(profile.device));
+  out += ",\n\"mfu\":" + dump(report::known(profile.mfu));
+  out += ",\n\"hfu\":" + dump(report::known(profile.hfu));
+  out += ",\n\"counted_share\":" + dump(number(profile.counted_share));
+  out += ",\n\"memory\":" + dump(report::memory_json(profile));
+  out += ",\n\"uncounted\":" + dump_lines(uncounted, [&](const Operator* op) {
+           return report::uncounted_json(profile, *op);
+         });
+  out += ",\n\"operators\":" + dump_lines(profile.operators, report::operator_json);
   return out + "}\n";
 }
 

@@ -12,6 +12,8 @@ Json number(double value) {
   return value;  // NaN and infinities, which JSON lacks, are written as null
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json path_json(const Profile& profile, int layer) {
   if (layer < 0) return nullptr;
   return profile.layers[static_cast<std::size_t>(layer)].path;

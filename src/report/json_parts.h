@@ -14,6 +14,8 @@ using Json = nlohmann::ordered_json;
 // A mean of 12 steps that all took 5 ns is 5, not 5.0: readers compare counts with ==.
 Json number(double value);
 
+Json text_or_null(const std::string& text);
+
 Json kernel_json(const Profile& profile, const Kernel& kernel);
 
 // On one line. Bytes that are not UTF-8 become U+FFFD: a module's name must not cost the user the

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
+#include "report/amount_sentences.h"
 #include "report/device_sentences.h"
 #include "report/figures.h"
 #include "report/numbers.h"
@@ -30,18 +32,26 @@ std::string title(const Profile& profile, const Glyphs& glyphs) {
     if (layer.parent < 0 && layer.registered) types.push_back(clean(layer.type, glyphs.ascii));
   }
   std::vector<std::string> parts{types.empty() ? "no layers" : join(types, ", ")};
-  for (const std::string& part : {profile.run.program, profile.run.device, profile.run.cpu}) {
+  for (const std::string& part :
+       {profile.run.name, profile.run.program, profile.run.device, profile.run.cpu}) {
     if (!part.empty()) parts.push_back(clean(part, glyphs.ascii));
   }
   return join(parts, fmt::format(" {} ", glyphs.dot));
 }
 
 std::string steps_sentence(const Profile& profile, const Glyphs& glyphs) {
+  if (profile.run.summary) {
+    return was_called(profile) ? "Of one call of the model."
+                               : "The model was not called: its parameters alone.";
+  }
   if (profile.step_count == 0) {
     return "No step was recorded: figures are of the whole recording, shares of the sum of its "
            "times.";
   }
   const std::string mean = format_time(share_base_ns(profile), glyphs);
+  if (!profile.steps_marked && !profile.run.imported_from.empty()) {
+    return fmt::format("The source marks no steps: figures and shares are of the whole, {}.", mean);
+  }
   if (!profile.steps_marked) {
     return fmt::format(
         "No step was marked: figures and shares are of the whole recording, {}. Call step() at the "
@@ -131,6 +141,27 @@ void add_nodes(const Health& health, const Glyphs& glyphs, std::vector<Sentence>
   }
 }
 
+// Of an imported trace: what became of its events.
+void add_source(const Health& health, std::vector<Sentence>& out) {
+  const SourceEvents& source = health.source;
+  const auto list = [](const std::vector<Unattributed>& groups) {
+    std::vector<std::string> parts;
+    parts.reserve(groups.size());
+    for (const Unattributed& group : groups)
+      parts.push_back(fmt::format("{} {}", format_count(group.count), group.cause));
+    return join(parts, "; ");
+  };
+  out.push_back({fmt::format("Of {} of the source, {} are kept and {} are parts of those.",
+                             quantity(source.events, "event", "events"), format_count(source.kept),
+                             format_count(source.merged))});
+  if (!source.left_out.empty())
+    out.push_back({fmt::format("Left out, by reason: {}.", list(source.left_out))});
+  if (!health.rejected.empty()) {
+    out.push_back({fmt::format("Activities among these, which could not be kept: {}.",
+                               list(health.rejected))});
+  }
+}
+
 void add_records(const Health& health, std::vector<Sentence>& out) {
   out.push_back({fmt::format("{} dropped of {}.", format_count(health.dropped),
                              quantity(health.emitted, "record", "records"))});
@@ -188,9 +219,10 @@ std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
   share = share[0] == '<' ? "less than " + share.substr(1) : "about " + share;
   return fmt::format(
       "Recording cost {} of the step in layertrace itself: {} a scope{}; writer thread {} of CPU "
-      "time.",
+      "time.{}",
       share, format_time(health.scope_cost_ns, glyphs), op_cost,
-      format_time(static_cast<double>(health.writer_cpu_ns), glyphs));
+      format_time(static_cast<double>(health.writer_cpu_ns), glyphs),
+      profile.operators.empty() ? "" : " What counting took is not in this.");
 }
 
 }  // namespace
@@ -243,10 +275,16 @@ std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs) {
 }
 
 std::vector<Sentence> ledger(const Profile& profile, const Glyphs& glyphs) {
+  if (profile.run.summary) return amount_sentences(profile, glyphs);
   std::vector<Sentence> out = device_sentences(profile, glyphs);
+  for (Sentence& sentence : amount_sentences(profile, glyphs)) out.push_back(std::move(sentence));
   add_activities(profile, glyphs, out);
   add_gpu_records(profile.health.gpu, out);
   add_nodes(profile.health, glyphs, out);
+  if (profile.health.source.events != 0) {
+    add_source(profile.health, out);
+    return out;
+  }
   add_records(profile.health, out);
   out.push_back({cost_sentence(profile, glyphs)});
   return out;

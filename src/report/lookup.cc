@@ -6,6 +6,18 @@
 
 namespace layertrace::report {
 
+std::vector<int> roots_of(const Profile& profile, std::string_view start) {
+  std::vector<int> roots;
+  if (start.empty()) {
+    for (std::size_t i = 0; i < profile.layers.size(); ++i) {
+      if (profile.layers[i].parent < 0) roots.push_back(static_cast<int>(i));
+    }
+  } else if (const Layer* found = profile.find(start)) {
+    roots.push_back(static_cast<int>(found - profile.layers.data()));
+  }
+  return roots;
+}
+
 std::string unknown_layer(const Profile& profile, std::string_view asked, bool ascii) {
   constexpr std::size_t kNamesOffered = 8;
   std::string text = fmt::format("no layer \"{}\" in this profile", clean(asked, ascii));

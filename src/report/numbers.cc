@@ -74,6 +74,21 @@ std::string format_count(double count) {
   return count < 0.995 ? fmt::format("{:.2f}", count) : fmt::format("{:.1f}", count);
 }
 
+std::string format_si(double value, std::string_view unit) {
+  if (!std::isfinite(value) || value < 0) return "?";
+  constexpr double kKilo = 1000;
+  std::string prefix;
+  for (const char* larger : {"k", "M", "G", "T", "P", "E"}) {
+    if (value < 999.5) break;
+    value /= kKilo;
+    prefix = larger;
+  }
+  const bool whole = prefix.empty() && value == std::trunc(value);
+  const std::string number = whole ? fmt::format("{:.0f}", value) : three_digits(value);
+  prefix += unit;
+  return prefix.empty() ? number : fmt::format("{} {}", number, prefix);
+}
+
 std::string format_bytes(std::uint64_t bytes) {
   constexpr double kKilo = 1024;
   auto value = static_cast<double>(bytes);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "report/text.h"
 
@@ -22,6 +23,9 @@ std::string format_share(double share);
 // "1,204"; a mean over steps that is not whole keeps a digit or two: "12.5", "0.33".
 std::string format_count(double count);
 std::string format_count(std::uint64_t count);
+
+// "812", "1.23 k", "45.6 G"; with a unit "812 B", "1.23 kB/s".
+std::string format_si(double value, std::string_view unit = "");
 
 // "812 B", "16 KiB", "1.5 MiB".
 std::string format_bytes(std::uint64_t bytes);

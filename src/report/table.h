@@ -16,9 +16,10 @@ std::string paint(std::string_view text, Tone tone, bool color);
 
 struct TableColumn {
   std::string title;
-  bool left = false;   // left-aligned text, which may be shortened; else right-aligned figures,
-                       // which may not
-  int importance = 0;  // the lowest is dropped first
+  bool left = false;       // left-aligned text, which may be shortened; else right-aligned figures,
+                           // which may not
+  int importance = 0;      // the lowest is dropped first
+  std::string label = {};  // in brackets
 };
 
 struct Cell {
@@ -42,7 +43,11 @@ struct Table {
 // Lines, each ended by a newline and without spaces before it. `width` 0: as wide as it takes.
 std::string render(const Table& table, std::size_t width, bool color, std::string_view ellipsis);
 
-// The same for a page: text with what HTML means otherwise escaped, and a table in which colours
+// The same without a heading, each row's cells behind its name: "fc [Parameters=288, MACs=256]".
+std::string render_brackets(const Table& table, std::size_t width, bool color,
+                            std::string_view ellipsis);
+
+// As columns for a page: text with what HTML means otherwise escaped, and a table in which colours
 // suit a light and a dark page.
 std::string paint_html(std::string_view text, Tone tone);
 std::string render_html(const Table& table);

@@ -11,10 +11,12 @@
 
 #include "report/columns.h"
 #include "report/device_sentences.h"
+#include "report/filter.h"
 #include "report/fold_blocks.h"
 #include "report/ledger.h"
 #include "report/lookup.h"
 #include "report/numbers.h"
+#include "report/row_texts.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -23,7 +25,6 @@ namespace report {
 namespace {
 
 constexpr std::size_t kNarrowest = 20;  // a terminal that claims less is not believed
-constexpr double kOutlier = 1.25;       // a block this far above the mean is named
 
 class TreeWriter {
  public:
@@ -31,29 +32,50 @@ class TreeWriter {
       : profile_(profile),
         options_(options),
         glyphs_(glyphs_for(options.ascii)),
-        style_{glyphs_, share_base_ns(profile), has_activities(profile.run),
-               has_events_only(profile)},
-        columns_(chosen_columns(options, profile)) {}
+        style_{glyphs_,        share_base_ns(profile),   has_activities(profile.run),
+               profile.device, has_events_only(profile), !profile.run.device.empty()},
+        columns_(chosen_columns(options, profile)),
+        texts_(profile, columns_, style_) {}
 
   std::string write(const std::vector<int>& roots) {
     fill_table(roots);
-    return sentences(heading(profile_, glyphs_)) + '\n' + table_text() +
-           sentences(ledger(profile_, glyphs_));
+    return sentences(heading(profile_, glyphs_)) + '\n' + table_text() + sentences(below());
   }
 
   std::string write_html(const std::vector<int>& roots) {
     fill_table(roots);
     return "<div class=\"layertrace\">\n" + html_sentences(heading(profile_, glyphs_)) +
-           render_html(table_) + html_sentences(ledger(profile_, glyphs_)) + "</div>\n";
+           table_html() + html_sentences(below()) + "</div>\n";
   }
 
  private:
+  // What there is to say below the table: why columns are empty, then of the whole.
+  std::vector<Sentence> below() const {
+    std::vector<Sentence> all = ledger(profile_, glyphs_);
+    if (!filtered_.sentence.empty()) all.insert(all.begin(), {filtered_.sentence, Tone::kWarm});
+    if (has_amounts(profile_) || !was_called(profile_)) return all;
+    std::vector<std::string_view> empty;
+    for (const Column column : columns_) {
+      if (is_counted(column)) empty.push_back(column_name(column));
+    }
+    if (empty.empty()) return all;
+    all.insert(
+        all.begin(),
+        {fmt::format("Operators were not counted, so there is nothing to show for {}: record "
+                     "with count=\"first\" or \"always\" (layertrace run --count first).",
+                     fmt::join(empty, ", ")),
+         Tone::kWarm});
+    return all;
+  }
+
   void fill_table(const std::vector<int>& roots) {
     add_heading_row();
-    for (Node& node : make_nodes(profile_, roots, options_.fold, options_.sort)) {
+    filtered_ = filter_layers(profile_, options_, roots);
+    for (Node& node : make_nodes(profile_, roots, options_.fold, options_.sort, filtered_.shown)) {
       add_root(std::move(node));
     }
-    if (options_.start.empty()) add_outside_rows();
+    const bool is_whole = options_.start.empty() && filtered_.sentence.empty();
+    if (is_whole && !profile_.run.summary) add_outside_rows();
   }
 
   const Layer& first_layer(const Node& node) const { return profile_.layers[node.layers.front()]; }
@@ -64,7 +86,15 @@ class TreeWriter {
 
   std::string table_text() const {
     if (table_.rows.size() == 1) return "";  // nothing below the heading
-    return render(table_, width(), options_.color, glyphs_.ellipsis) + '\n';
+    const auto render_as = options_.style == TreeStyle::kBrackets ? render_brackets : render;
+    return render_as(table_, width(), options_.color, glyphs_.ellipsis) + '\n';
+  }
+
+  std::string table_html() const {
+    if (options_.style == TreeStyle::kColumns) return render_html(table_);
+    return fmt::format(
+        "<pre>{}</pre>\n",
+        paint_html(render_brackets(table_, 0, false, glyphs_.ellipsis), Tone::kPlain));
   }
 
   void add_heading_row() {
@@ -111,70 +141,36 @@ class TreeWriter {
 
   void add_layer_row(const Node& node, std::string branches, Tone tone) {
     const Layer& layer = first_layer(node);
-    if (!layer.ran) tone = Tone::kDim;
+    if (!has_figures(layer)) tone = Tone::kDim;
     TableRow row;
     row.branches = std::move(branches);
-    row.name = {name_text(node), tone};
+    row.name = {texts_.name(node), tone};
     for (const Column column : columns_) {
-      row.cells.push_back(column == Column::kType
-                              ? Cell{type_text(node), tone == Tone::kDim ? tone : Tone::kPlain}
-                              : figure_cell(column, node.figures, style_));
+      row.cells.push_back(is_text(column) ? Cell{texts_.cell(column, node),
+                                                 tone == Tone::kDim ? tone : Tone::kPlain}
+                                          : cell(column, node.figures));
     }
     // A root is all of the step; to colour it would say nothing.
     if (tone == Tone::kBold) {
       for (Cell& cell : row.cells) cell.tone = Tone::kPlain;
     }
-    row.note = {note_text(node), Tone::kDim};
-    row.note_column = layer.ran ? columns_.size() : first_figure_column();
+    row.note = {texts_.note(node), Tone::kDim};
+    row.note_column = has_figures(layer) ? columns_.size() : first_figure_column();
     table_.rows.push_back(std::move(row));
   }
+
+  Cell cell(Column column, const Figures& figures) const {
+    if (options_.style == TreeStyle::kBrackets) return {bracket_text(column, figures, style_)};
+    return figure_cell(column, figures, style_);
+  }
+
+  // A summary tells of layers that were not called, too.
+  bool has_figures(const Layer& layer) const { return layer.ran || profile_.run.summary; }
 
   // Where the text of a row without figures starts: beside the type, wherever that is.
   std::size_t first_figure_column() const {
     const auto type = std::find(columns_.begin(), columns_.end(), Column::kType);
     return type == columns_.end() ? 0 : static_cast<std::size_t>(type - columns_.begin()) + 1;
-  }
-
-  std::string name_text(const Node& node) const {
-    std::string first = clean(node.first_name, options_.ascii);
-    if (node.blocks == 1) return first;
-    return fmt::format("{}{}{}", first, glyphs_.dash, clean(node.last_name, options_.ascii));
-  }
-
-  std::string type_text(const Node& node) const {
-    const Layer& layer = first_layer(node);
-    const std::string type = clean(layer.type, options_.ascii);
-    if (node.blocks > 1) return fmt::format("{} {} {}", node.blocks, glyphs_.times, type);
-    const bool named_by_class = layer.path.empty();  // a root, whose row would say its type twice
-    return named_by_class ? "" : type;
-  }
-
-  std::string note_text(const Node& node) const {
-    const Layer& layer = first_layer(node);
-    std::vector<std::string> parts;
-    if (!layer.shared_with.empty()) {
-      parts.push_back(fmt::format("= {}", clean(layer.shared_with, options_.ascii)));
-    } else if (!layer.ran) {
-      parts.emplace_back("not run");
-    }
-    if (!layer.registered) parts.emplace_back("(unregistered)");
-    if (node.blocks > 1 && layer.ran) parts.push_back(spread_text(node));
-    return fmt::format("{}", fmt::join(parts, " "));
-  }
-
-  // "each 1.20–1.40 ms", and which block it is that takes far more than the others.
-  std::string spread_text(const Node& node) const {
-    const auto total_ns = [this](int layer) { return figures_of(profile_.layers[layer]).total_ns; };
-    const auto [least, most] =
-        std::minmax_element(node.layers.begin(), node.layers.end(),
-                            [&](int a, int b) { return total_ns(a) < total_ns(b); });
-    std::string text =
-        fmt::format("each {}", format_time_range(total_ns(*least), total_ns(*most), glyphs_));
-    const double mean_ns = node.figures.total_ns / static_cast<double>(node.layers.size());
-    if (mean_ns > 0 && total_ns(*most) >= kOutlier * mean_ns) {
-      text += fmt::format(", most in {}", clean(profile_.layers[*most].path, options_.ascii));
-    }
-    return text;
   }
 
   void add_outside_rows() {
@@ -184,10 +180,38 @@ class TreeWriter {
       TableRow row;
       row.name = {fmt::format("({})", phase_name(static_cast<Phase>(i)))};
       row.cells.resize(columns_.size());
-      row.note = {outside_text(phase)};
-      row.note_column = first_figure_column();
+      row.note_column = first_time_column();
+      if (row.note_column < columns_.size()) {
+        row.note = {outside_text(phase)};
+      } else if (!add_outside_amounts(static_cast<Phase>(i), row)) {
+        continue;
+      }
       table_.rows.push_back(std::move(row));
     }
+  }
+
+  // A text with times belongs under times: where there is no such column, to none.
+  std::size_t first_time_column() const {
+    const auto found = std::ranges::find_if(columns_, [this](Column column) {
+      return is_time(column) && (style_.has_gpu || !is_of_gpu(column));
+    });
+    return static_cast<std::size_t>(found - columns_.begin());
+  }
+
+  // What ran outside of layers may be counted all the same. False where there is nothing to show.
+  bool add_outside_amounts(Phase phase, TableRow& row) const {
+    Layer outside;
+    outside.phases[static_cast<std::size_t>(phase)] =
+        profile_.outside[static_cast<std::size_t>(phase)];
+    const Figures figures = figures_of(outside);
+    const std::string nothing(glyphs_.dash);
+    bool has_any = false;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (is_text(columns_[i]) || !is_counted(columns_[i])) continue;
+      row.cells[i] = cell(columns_[i], figures);
+      has_any |= !row.cells[i].text.empty() && row.cells[i].text != nothing;
+    }
+    return has_any;
   }
 
   std::string outside_text(const PhaseStats& phase) const {
@@ -223,34 +247,23 @@ class TreeWriter {
   const Glyphs& glyphs_;
   const CellStyle style_;
   const std::vector<Column> columns_;
+  const RowTexts texts_;
+  Filtered filtered_;
   Table table_;
 };
-
-// The layers at the top: those without parents, or the start node; empty if there is no such node.
-std::vector<int> roots_of(const Profile& profile, const TreeOptions& options) {
-  std::vector<int> roots;
-  if (options.start.empty()) {
-    for (std::size_t i = 0; i < profile.layers.size(); ++i) {
-      if (profile.layers[i].parent < 0) roots.push_back(static_cast<int>(i));
-    }
-  } else if (const Layer* start = profile.find(options.start)) {
-    roots.push_back(static_cast<int>(start - profile.layers.data()));
-  }
-  return roots;
-}
 
 }  // namespace
 }  // namespace report
 
 std::string tree(const Profile& profile, const TreeOptions& options) {
-  const std::vector<int> roots = report::roots_of(profile, options);
+  const std::vector<int> roots = report::roots_of(profile, options.start);
   if (roots.empty() && !options.start.empty())
     return report::unknown_layer(profile, options.start, options.ascii);
   return report::TreeWriter(profile, options).write(roots);
 }
 
 std::string tree_html(const Profile& profile, const TreeOptions& options) {
-  const std::vector<int> roots = report::roots_of(profile, options);
+  const std::vector<int> roots = report::roots_of(profile, options.start);
   if (roots.empty() && !options.start.empty()) {
     return report::paint_html(report::unknown_layer(profile, options.start, options.ascii),
                               report::Tone::kPlain);

@@ -1,0 +1,52 @@
+// The figures of a run that comparisons are made of, by name.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <layertrace/profile.h>
+
+#include "report/compare/noise.h"
+
+namespace layertrace::comparison {
+
+enum class MetricKind {
+  kTime,     // measured step by step
+  kCounted,  // the same in every run of the same program
+  kMemory,   // measured, and the same but for a little
+};
+
+// What of a run may be held against another's.
+struct Known {
+  bool times = false;
+  bool gpu = false;     // kernels, and how long they took
+  bool events = false;  // no kernels, but the layers' times on the GPU, by CUDA events
+  bool counted = false;
+  bool memory = false;
+  bool params = false;
+};
+Known known_of(const Profile& profile);
+
+struct Figure {
+  Stat stat;
+  bool known = false;
+};
+
+struct Metric {
+  std::string_view name;
+  std::string_view unit;
+  MetricKind kind = MetricKind::kCounted;
+  bool is_gpus = false;  // only of a device
+  Figure (*of_layer)(const Layer&, const Known&) = nullptr;
+  Figure (*of_run)(const Profile&, const Known&) = nullptr;
+};
+
+// In the order in which reports have them. Some are of the run alone.
+const std::vector<Metric>& metrics();
+
+// How much time of its own a layer takes, in ns: what its place in a report goes by. The device's,
+// where one was recorded.
+double own_ns(const Layer& layer, const Known& known);
+
+}  // namespace layertrace::comparison
