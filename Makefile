@@ -1,6 +1,6 @@
 # The front door; what each target does is in scripts/ and in CMakePresets.json.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-gpu bench format lint clean
+.PHONY: help setup build demo test test-gpu bench fuzz format lint clean
 
 # The tests are configured too once what they need is there: `make build` must not undo what `make test` set up.
 configure = @cmake --preset $(if $(wildcard .deps/setup-test),release,demo) --log-level=NOTICE >/dev/null
@@ -32,6 +32,10 @@ bench:  ## build and run the benchmarks
 	@cmake --preset release >/dev/null
 	@cmake --build build --target bench
 
+fuzz:  ## fuzz what reads others' files, ten minutes in all (needs clang-16)
+	@scripts/setup test
+	@scripts/fuzz
+
 format:  ## format all sources in place
 	@scripts/setup test
 	@scripts/lint --fix
@@ -41,4 +45,4 @@ lint:  ## check format, clang-tidy and ruff
 	@scripts/lint
 
 clean:  ## delete what was built; what setup installed stays (.venv, .deps)
-	@rm -rf build build-dev build-asan build-tsan build-lint build-pip
+	@rm -rf build build-dev build-asan build-tsan build-lint build-pip build-fuzz

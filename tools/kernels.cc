@@ -19,4 +19,17 @@ Result<std::string> kernels_report(const KernelArguments& arguments) {
   return kernels_table(*profile, options);
 }
 
+Result<Table> kernels_rows(const KernelArguments& arguments, TableOptions options) {
+  if (arguments.sort != "time") {
+    return Error{"cannot sort the rows by " + arguments.sort,
+                 "only the formats table and json are sorted otherwise than by time",
+                 "Leave --sort out"};
+  }
+  const auto profile = load(arguments.file);
+  if (!profile) return profile.error();
+  options.module = arguments.options.module;
+  options.limit = static_cast<std::size_t>(arguments.options.limit);
+  return table(*profile, TableKind::kKernels, options);
+}
+
 }  // namespace layertrace::tools

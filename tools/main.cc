@@ -18,11 +18,18 @@
 #include <layertrace/report.h>
 #include <layertrace/trace.h>
 
+#include "compare.h"
 #include "doctor.h"
+#include "graph.h"
+#include "import.h"
 #include "info.h"
 #include "kernels.h"
+#include "report.h"
 #include "run.h"
 #include "simgpu.h"
+#include "summary.h"
+#include "tables.h"
+#include "tree.h"
 #include "view.h"
 
 namespace layertrace::tools {
@@ -41,99 +48,71 @@ int print(const std::string& text) {
   return fail({"cannot write the output", std::strerror(errno), ""});
 }
 
-struct TreeArguments {
-  std::string file;
-  std::vector<std::string> columns;
-  std::string sort = "definition";
-  std::string color = "auto";
-  TreeOptions options;
-  bool no_fold = false;
-};
-
-int run_tree(const TreeArguments& arguments) {
-  TreeOptions options = arguments.options;
-  options.fold = !arguments.no_fold;
-  for (const std::string& name : arguments.columns) {
-    const auto column = parse_column(name);
-    if (!column) return fail(column.error());
-    options.columns.push_back(*column);
+// An error of an unknown name lists those that there are: as it has them, in lines that fit.
+std::string names_in(const Error& error) {
+  constexpr std::size_t kLine = 90;
+  std::string names = error.remedy.substr(error.remedy.find(':') + 2);
+  for (std::size_t start = 0; names.size() - start > kLine;) {
+    start = names.rfind(' ', start + kLine);
+    names[start++] = '\n';
   }
-  const auto sort = parse_sort_key(arguments.sort);
-  if (!sort) return fail(sort.error());
-  options.sort = *sort;
-  const auto profile = load(arguments.file);
-  if (!profile) return fail(profile.error());
-  if (profile->find(options.start) == nullptr && !options.start.empty()) {
-    return fail({"cannot show " + options.start, "no layer has this path",
-                 "`layertrace tree " + arguments.file + "` shows those that exist"});
-  }
-  options = for_terminal(1, options);
-  if (arguments.color == "always") options.color = true;
-  if (arguments.color == "never") options.color = false;
-  return print(tree(*profile, options));
+  return names;
 }
 
 void add_tree(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TreeArguments>();
+  TreeOptions& options = arguments->options;
   CLI::App* command = app.add_subcommand("tree", "The layer tree with forward and backward time");
-  // The error of an unknown name lists those that there are. As the error has it, in lines that
-  // fit.
-  const auto list = [](const Error& error) {
-    constexpr std::size_t kLine = 90;
-    std::string names = error.remedy.substr(error.remedy.find(':') + 2);
-    for (std::size_t start = 0; names.size() - start > kLine;) {
-      start = names.rfind(' ', start + kLine);
-      names[start++] = '\n';
-    }
-    return names;
-  };
   command->footer(
-      "Columns: " + list(parse_column("").error()) +
-      "\nSort keys: " + list(parse_sort_key("").error()) +
-      "\n\nExamples:\n"
+      "Columns: " + names_in(parse_column("").error()) +
+      "\nSort keys: " + names_in(parse_sort_key("").error()) +
+      "\n\nIn a pattern, * stands for any characters, dots too, and ? for one; several have "
+      "commas\n"
+      "between. Shown are the layers that pass all filters, and those that hold them.\n\n"
+      "Examples:\n"
       "  layertrace tree run.pftrace\n"
       "  layertrace tree run.pftrace --depth 2 --sort total\n"
-      "  layertrace tree run.pftrace --start blocks.0 --columns type,forward,backward,self");
+      "  layertrace tree run.pftrace --start blocks.0 --columns type,forward,backward,self\n"
+      "  layertrace tree run.pftrace --view cost --style brackets\n"
+      "  layertrace tree run.pftrace --type 'Linear,Conv*' --min-share 2%\n"
+      "  layertrace tree run.pftrace --format json | jq '.children.head.forward_ns'");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command->add_option("--columns", arguments->columns, "Columns by name, separated by commas")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);  // what follows may be the file
+  command->add_option("--view", arguments->view,
+                      "Columns that belong together: " + names_in(parse_view("").error()));
+  command->add_option("--style", arguments->style,
+                      "How they are shown: " + names_in(parse_tree_style("").error()));
+  command->add_option("--format", arguments->format,
+                      "text; repr, as the model prints itself, with times; json, the same nested");
   constexpr int kMost = std::numeric_limits<int>::max();
-  command->add_option("--depth", arguments->options.depth, "Levels below the start node")
+  command->add_option("--depth", options.depth, "Levels below the start node")
       ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
-  command->add_option("--start", arguments->options.start, "Path of the start node");
+  command->add_option("--start", options.start, "Path of the start node");
+  command->add_option("--match", options.match, "Only layers with a path like this pattern");
+  command->add_option("--type", options.type, "Only layers of a type like this pattern");
+  command->add_option("--min-share", arguments->min_share,
+                      "Only layers that take this much of the step: 2%");
+  command->add_flag("--trainable", options.trainable, "Only layers with trainable parameters");
   command->add_option("--sort", arguments->sort, "Order of siblings, by a sort key");
-  command->add_option("--width", arguments->options.width, "Fit into this many columns")
+  command->add_option("--width", options.width, "Fit into this many columns")
       ->check(CLI::Range(1, kMost, "POSITIVE"));
   command->add_option("--color", arguments->color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   command->add_flag("--no-fold", arguments->no_fold,
                     "Show every one of several blocks of the same shape");
-  command->add_flag("--ascii", arguments->options.ascii, "Draw with ASCII characters");
-  command->callback([arguments, &exit_code] { exit_code = run_tree(*arguments); });
-}
-
-void add_layers(CLI::App& app, int& exit_code) {
-  struct Arguments {
-    std::string file;
-    std::string format = "json";
-  };
-  auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("layers", "The layers' figures, for programs (docs/json.md has the keys)");
-  command->footer(
-      "Example:\n  layertrace layers run.pftrace --format json | jq '.health.attributed_share'");
-  command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
-  command->add_option("--format", arguments->format, "json, which is also the default")
-      ->check(CLI::IsMember({"json"}));
+  command->add_flag("--ascii", options.ascii, "Draw with ASCII characters");
   command->callback([arguments, &exit_code] {
-    const auto profile = load(arguments->file);
-    exit_code = profile ? print(layers_json(*profile)) : fail(profile.error());
+    const auto report = tree_report(*arguments);
+    exit_code = report ? print(*report) : fail(report.error());
   });
 }
 
 void add_kernels(CLI::App& app, int& exit_code) {
   struct Arguments : KernelArguments {
     std::string color = "auto";
+    TableArguments table;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
@@ -145,12 +124,14 @@ void add_kernels(CLI::App& app, int& exit_code) {
       "  layertrace kernels run.pftrace --limit 10\n"
       "  layertrace kernels run.pftrace --module blocks.0 --sort count\n"
       "  layertrace kernels run.pftrace --format json | jq -r '.kernels[] | [.short_name, .ns] | "
-      "@tsv'");
+      "@tsv'\n"
+      "  layertrace kernels run.pftrace --by-layer -o kernels.parquet");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command->add_option("--module", arguments->options.module, "Path of a layer");
   command->add_option("--sort", arguments->sort, "time, count or name");
-  command->add_option("--format", arguments->format, "table or json")
-      ->check(CLI::IsMember({"table", "json"}));
+  add_output_options(*command, arguments->table, {"table"});
+  command->add_flag("--by-layer", arguments->table.options.by_layer,
+                    "A row for each layer and phase that a kernel serves; not in table or json");
   constexpr int kMost = std::numeric_limits<int>::max();
   command->add_option("--limit", arguments->options.limit, "So many at most; 0 for all")
       ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
@@ -166,8 +147,14 @@ void add_kernels(CLI::App& app, int& exit_code) {
     options.width = fitting.width;
     options.color = fitting.color && arguments->color != "never";
     options.ascii = fitting.ascii;
+    arguments->format = format_of(arguments->table, "table");
+    if (arguments->format != "table" && arguments->format != "json") {
+      exit_code = put_table(kernels_rows(*arguments, arguments->table.options), arguments->format,
+                            arguments->table);
+      return;
+    }
     const auto report = kernels_report(*arguments);
-    exit_code = report ? print(*report) : fail(report.error());
+    exit_code = report ? put_output(*report, arguments->table) : fail(report.error());
   });
 }
 
@@ -241,6 +228,10 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--timing", options->timing,
                    "How a GPU's time is taken: both, cupti (kernels) or events (layers)")
       ->check(CLI::IsMember({"both", "cupti", "events"}));
+  command->add_option("--count", options->count,
+                      "When operators are counted, for FLOPs, shapes and memory: first (the first "
+                      "recorded step), always or off");
+  command->add_option("--name", options->name, "What the run is called in reports");
   command->add_flag(
       "--fold-wrappers", options->fold_wrappers,
       "Leave the names of DDP's, FSDP's and torch.compile's wrappers out of the paths");
@@ -253,6 +244,15 @@ void add_run(CLI::App& app, int& exit_code) {
       exit_code = run_program(*options);
     }
   });
+}
+
+// Its options are Python's to read: layertrace summary --help tells them.
+void add_summary(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "summary", "What a Python model is and computes: parameters, shapes and FLOPs by layer");
+  command->prefix_command();
+  command->set_help_flag();
+  command->callback([command, &exit_code] { exit_code = summarise(command->remaining()); });
 }
 
 void add_simgpu(CLI::App& app, int& exit_code) {
@@ -352,16 +352,23 @@ int run(int argc, char** argv) {
       "  layertrace tree run.pftrace --depth 2\n"
       "  layertrace layers run.pftrace --format json > run.json\n"
       "  layertrace kernels run.pftrace --limit 10\n"
+      "  layertrace compare before.pftrace after.pftrace\n"
+      "  layertrace report run.pftrace -o run.html\n"
       "  layertrace view run.pftrace\n\n"
       "`layertrace COMMAND --help` tells more of each.");
   app.require_subcommand(1);
   int exit_code = 0;
   add_run(app, exit_code);
+  add_summary(app, exit_code);
   add_tree(app, exit_code);
-  add_layers(app, exit_code);
+  add_tables(app, exit_code);
   add_kernels(app, exit_code);
+  add_compare(app, exit_code);
   add_info(app, exit_code);
+  add_report(app, exit_code);
+  add_graph(app, exit_code);
   add_view(app, exit_code);
+  add_import(app, exit_code);
   add_doctor(app, exit_code);
   add_simgpu(app, exit_code);
   const std::string version =

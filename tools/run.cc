@@ -213,6 +213,14 @@ Result<Variables> run_environment(const fs::path& root, const fs::path& notes,
                                   const RunOptions& options, const Variables& environment) {
   const auto schedule = parse_steps(options.steps);
   if (!schedule) return schedule.error();
+  if (const auto count = parse_counting(options.count); !count) return count.error();
+  // Told now, and not when hours of training are over.
+  std::error_code none;
+  const fs::path folder = fs::path(options.output).parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, none)) {
+    return Error{"cannot write " + options.output, folder.string() + " is no folder",
+                 "Create it first, or choose another path"};
+  }
   const fs::path inject = find_inject(root);
   const fs::path preload = find_preload(root);
   if (inject.empty() && preload.empty()) {
@@ -229,6 +237,8 @@ Result<Variables> run_environment(const fs::path& root, const fs::path& notes,
       fmt::format("{}:{}:{}", schedule->skip, schedule->warmup, schedule->record);
   variables["LAYERTRACE_RUN_OPS"] = options.ops ? "1" : "0";
   variables["LAYERTRACE_RUN_TIMING"] = options.timing;
+  variables["LAYERTRACE_RUN_COUNT"] = options.count;
+  variables["LAYERTRACE_RUN_NAME"] = options.name;
   variables["LAYERTRACE_RUN_FOLD_WRAPPERS"] = options.fold_wrappers ? "1" : "0";
   variables["LAYERTRACE_RUN_NOTES"] = notes.string();
   if (!inject.empty())

@@ -19,7 +19,9 @@ struct RunOptions {
   std::string output;  // "" for the program's name
   bool ops = true;
   std::string timing = "both";  // how a GPU's time is taken
+  std::string count = "first";  // when operators are counted
   bool fold_wrappers = false;
+  std::string name = {};  // what the run is called in reports
   std::vector<std::string> program;
 };
 

@@ -7,6 +7,8 @@
 
 #include <layertrace/binding.h>
 
+#include "call_shapes.h"
+#include "formulas.h"
 #include "python_modules.h"
 
 namespace layertrace::python {
@@ -52,8 +54,7 @@ binding::Found find_slow(PyObject* module, std::uint32_t caller) {
   return found;
 }
 
-binding::Found find(PyObject* module) {
-  const std::uint32_t caller = binding::current_layer();
+binding::Found find(PyObject* module, std::uint32_t caller) {
   const CacheEntry& entry = cache_entry(module, caller);
   if (entry.module == module && entry.caller == caller && entry.session == session &&
       PyWeakref_GET_OBJECT(entry.reference) == module) [[likely]] {
@@ -164,13 +165,42 @@ PyObject* call_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return call_in_scope(bound, args, kwargs);
 }
 
+// The same, and says what goes in and what comes out.
+// What a formula of the user's says of the call takes the place of what is counted inside.
+PyObject* go_on_by_formula(PyObject* formula, const BoundCall& bound, PyObject* args,
+                           PyObject* kwargs) {
+  if (!binding::begin_replacing()) return go_on(bound, args, kwargs);
+  PyObject* result = go_on(bound, args, kwargs);
+  if (result == nullptr) {
+    binding::end_replacing();
+    return nullptr;
+  }
+  const auto flops = call_module_formula(formula, bound.module, args, result);
+  binding::end_replacing(Py_TYPE(bound.module)->tp_name, flops);
+  return result;
+}
+
+PyObject* go_on_told(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
+  binding::note_shapes(shapes_of_call(args, kwargs), /*is_output=*/false);
+  PyObject* formula = module_formula(bound.module);
+  PyObject* result = formula != nullptr ? go_on_by_formula(formula, bound, args, kwargs)
+                                        : go_on(bound, args, kwargs);
+  if (result != nullptr) binding::note_shapes(shapes_of(result), /*is_output=*/true);
+  return result;
+}
+
 PyObject* call_in_scope(const BoundCall& bound, PyObject* args, PyObject* kwargs) {
   if (!binding::recording()) return go_on(bound, args, kwargs);
-  const binding::Found found = find(bound.module);
+  const std::uint32_t caller = binding::current_layer();
+  const binding::Found found = find(bound.module, caller);
   if (found.folded) return go_on(bound, args, kwargs);
+  if (caller == binding::kNoLayer && binding::wants_calls())
+    binding::meet_call(key_of_call(found.layer, bound.module, args, kwargs));
   const auto entry = binding::enter(found.layer, bound.module);
-  PyObject* result = go_on(bound, args, kwargs);
-  if (entry.place != 0) binding::leave(entry, result == nullptr);
+  if (entry.place == 0) return go_on(bound, args, kwargs);
+  PyObject* result =
+      binding::counting() ? go_on_told(bound, args, kwargs) : go_on(bound, args, kwargs);
+  binding::leave(entry, result == nullptr);
   return result;
 }
 

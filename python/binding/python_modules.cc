@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "call_shapes.h"
 #include "gil.h"
 
 namespace layertrace::python {
@@ -46,17 +47,54 @@ void for_each_item(binding::Module module, const char* table, const Function& fu
   }
 }
 
-}  // namespace
-
-void* tensor_address(PyObject* tensor) {
-  PyObject* address = PyObject_GetAttrString(tensor, "_cdata");
-  void* result = address != nullptr ? PyLong_AsVoidPtr(address) : nullptr;
-  Py_XDECREF(address);
-  if (result == nullptr) PyErr_Clear();
-  return result;
+// The tensors of one of its tables. Held while they are asked: a tensor's class may have Python
+// code of its own.
+void add_tensors(binding::Module module, const char* table, bool is_buffer,
+                 std::vector<binding::ModuleSource::OwnTensor>& tensors) {
+  std::vector<std::pair<std::string, PyObject*>> own;
+  for_each_item(module, table, [&](const char* name, PyObject* tensor) {
+    own.emplace_back(name, Py_NewRef(tensor));
+  });
+  for (auto& [name, tensor] : own) {
+    if (void* address = tensor_address(tensor))
+      tensors.push_back({std::move(name), address, is_buffer});
+    Py_DECREF(tensor);
+  }
 }
 
-namespace {
+// As `module.<method>()` names them: of a ScriptModule, which is opaque, so that all that is below
+// it is its own.
+void add_named(binding::Module module, const char* method, bool is_buffer,
+               std::vector<binding::ModuleSource::OwnTensor>& tensors) {
+  PyObject* all = PyObject_CallMethod(as_object(module), method, nullptr);
+  PyObject* iterator = all != nullptr ? PyObject_GetIter(all) : nullptr;
+  while (PyObject* named = iterator != nullptr ? PyIter_Next(iterator) : nullptr) {
+    const char* name = nullptr;
+    PyObject* tensor = nullptr;
+    if (PyArg_ParseTuple(named, "sO", &name, &tensor) != 0) {
+      if (void* address = tensor_address(tensor)) tensors.push_back({name, address, is_buffer});
+    }
+    PyErr_Clear();
+    Py_DECREF(named);
+  }
+  Py_XDECREF(iterator);
+  Py_XDECREF(all);
+  PyErr_Clear();
+}
+
+// "3" of an int.
+std::string size_text(PyObject* size) {
+  const long value = PyLong_Check(size) ? PyLong_AsLong(size) : -1;
+  PyErr_Clear();
+  return value >= 0 ? std::to_string(value) : std::string();
+}
+
+// One number stands for as many as the module's class has dimensions: MaxPool2d.
+int dimensions(std::string_view type) {
+  const bool has_them = type.size() > 2 && type.back() == 'd';
+  const char digit = has_them ? type[type.size() - 2] : '1';
+  return digit == '2' || digit == '3' ? digit - '0' : 1;
+}
 
 bool is_compiled(binding::Module module) {
   PyObject* own = own_value(module, "_compiled_call_impl");
@@ -130,34 +168,32 @@ std::vector<PythonModules::Child> PythonModules::children(binding::Module module
   return children;
 }
 
-std::vector<void*> PythonModules::parameters(binding::Module module) {
-  std::vector<void*> tensors;
-  const auto add = [&](PyObject* parameter) {
-    if (void* tensor = tensor_address(parameter)) tensors.push_back(tensor);
-  };
+std::vector<PythonModules::OwnTensor> PythonModules::tensors(binding::Module module) {
+  std::vector<OwnTensor> tensors;
   PyObject* table = own_value(module, "_parameters");
   if (table != nullptr && PyDict_Check(table)) {
-    std::vector<PyObject*> own;  // held: a tensor's class may have Python code of its own
-    for_each_item(module, "_parameters", [&](const char* /*name*/, PyObject* parameter) {
-      own.push_back(Py_NewRef(parameter));
-    });
-    for (PyObject* parameter : own) {
-      add(parameter);
-      Py_DECREF(parameter);
-    }
-    return tensors;
+    add_tensors(module, "_parameters", false, tensors);
+    add_tensors(module, "_buffers", true, tensors);
+  } else {
+    add_named(module, "named_parameters", false, tensors);
+    add_named(module, "named_buffers", true, tensors);
   }
-  // A ScriptModule: opaque, and so all that is below it is its own.
-  PyObject* all = PyObject_CallMethod(as_object(module), "parameters", nullptr);
-  PyObject* iterator = all != nullptr ? PyObject_GetIter(all) : nullptr;
-  while (PyObject* parameter = iterator != nullptr ? PyIter_Next(iterator) : nullptr) {
-    add(parameter);
-    Py_DECREF(parameter);
-  }
-  Py_XDECREF(iterator);
-  Py_XDECREF(all);
-  PyErr_Clear();
   return tensors;
+}
+
+std::string PythonModules::kernel_size(binding::Module module) {
+  PyObject* size = own_value(module, "kernel_size");
+  if (size == nullptr) return {};
+  const bool is_tuple = PyTuple_Check(size) != 0;
+  const int count = is_tuple ? static_cast<int>(PyTuple_GET_SIZE(size))
+                             : dimensions(class_name(as_object(module)));
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    const std::string each = size_text(is_tuple ? PyTuple_GET_ITEM(size, i) : size);
+    if (each.empty()) return {};
+    text += (i == 0 ? "" : " × ") + each;
+  }
+  return text;
 }
 
 std::shared_ptr<const void> PythonModules::remember(binding::Module module) {

@@ -25,7 +25,8 @@ class PythonModules final : public binding::ModuleSource {
 
   std::string type_name(binding::Module module) override;
   std::vector<Child> children(binding::Module module) override;
-  std::vector<void*> parameters(binding::Module module) override;
+  std::vector<OwnTensor> tensors(binding::Module module) override;
+  std::string kernel_size(binding::Module module) override;
   std::shared_ptr<const void> remember(binding::Module module) override;
   bool is_same(binding::Module module, const void* remembered) override;
   bool is_replicating(binding::Module module) override;
@@ -51,9 +52,6 @@ class PythonModules final : public binding::ModuleSource {
 
 // Those of the session that is active now.
 void set_active_modules(const std::shared_ptr<PythonModules>& modules);
-
-// The address of its c10::TensorImpl; nullptr for what is no tensor.
-void* tensor_address(PyObject* tensor);
 
 // torch.compile has taken the module over; for the notes of the session.
 void note_compiled(PyObject* module);

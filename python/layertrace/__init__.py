@@ -21,26 +21,64 @@ from layertrace import _versions
 _versions.check()
 
 if TYPE_CHECKING:
+    from layertrace._compare import compare
     from layertrace._core import (
+        Amounts,
+        CallShapes,
+        ComparedFigure,
+        ComparedRow,
+        Comparison,
+        ConventionCounts,
+        DeviceInfo,
+        DeviceMemory,
         DeviceStep,
         GpuHealth,
         Health,
         Idle,
         Kernel,
         Layer,
+        MemoryForecast,
+        MemoryPoint,
+        MemoryStats,
+        NotInAll,
+        Operator,
+        Parameter,
         PhaseStats,
         Profile,
+        Rates,
         RunInfo,
         Schedule,
+        SourceEvents,
         Stat,
         Step,
+        Table,
+        TableColumn,
         Unattributed,
     )
     from layertrace._core import version as __version__
     from layertrace._errors import Error, LayertraceWarning
-    from layertrace._session import Session, load, profile, schedule, scope
+    from layertrace._formulas import add_formula, count_call, remove_formula
+    from layertrace._session import (
+        Session,
+        import_trace,
+        load,
+        profile,
+        register_shapes,
+        schedule,
+        scope,
+    )
+    from layertrace._summary import summary
+    from layertrace._tables import calls
 
 __all__ = [
+    "Amounts",
+    "CallShapes",
+    "ComparedFigure",
+    "ComparedRow",
+    "Comparison",
+    "ConventionCounts",
+    "DeviceInfo",
+    "DeviceMemory",
     "DeviceStep",
     "Error",
     "GpuHealth",
@@ -49,22 +87,56 @@ __all__ = [
     "Kernel",
     "Layer",
     "LayertraceWarning",
+    "MemoryForecast",
+    "MemoryPoint",
+    "MemoryStats",
+    "NotInAll",
+    "Operator",
+    "Parameter",
     "PhaseStats",
     "Profile",
+    "Rates",
     "RunInfo",
     "Schedule",
     "Session",
+    "SourceEvents",
     "Stat",
     "Step",
+    "Table",
+    "TableColumn",
     "Unattributed",
     "__version__",
+    "add_formula",
+    "calls",
+    "compare",
+    "count_call",
+    "import_trace",
     "load",
     "profile",
+    "register_shapes",
+    "remove_formula",
     "schedule",
     "scope",
+    "summary",
 ]
 
-_SESSION = {"Session", "load", "profile", "schedule", "scope"}
+_SESSION = {
+    "Session",
+    "import_trace",
+    "load",
+    "profile",
+    "register_shapes",
+    "schedule",
+    "scope",
+}
+_MODULES = {
+    "add_formula": "layertrace._formulas",
+    "calls": "layertrace._tables",
+    "compare": "layertrace._compare",
+    "count_call": "layertrace._formulas",
+    "remove_formula": "layertrace._formulas",
+    "summary": "layertrace._summary",
+}
 _ERRORS = {"Error", "LayertraceWarning"}
 
 
@@ -74,6 +146,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'layertrace' has no attribute {name!r}")
     if name in _ERRORS:
         value = getattr(importlib.import_module("layertrace._errors"), name)
+    elif name in _MODULES:
+        value = getattr(importlib.import_module(_MODULES[name]), name)
     elif name in _SESSION:
         value = getattr(importlib.import_module("layertrace._session"), name)
     else:

@@ -7,12 +7,17 @@ cannot bring CLI11 and cpp-httplib), `run`, `tree`, `layers` and `kernels` do wi
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from layertrace import _files
+
+if TYPE_CHECKING:
+    from layertrace import Profile
 
 
 def command() -> Path | None:
@@ -33,7 +38,7 @@ def with_python(arguments: list[str]) -> list[str]:
 def split_program(arguments: list[str]) -> tuple[list[str], list[str]]:
     """The options of `run`, and what is to be run: behind `--`, or from the first word on that is
     none of them."""
-    takes_value = {"--steps", "-o", "--output"}
+    takes_value = {"--steps", "-o", "--output", "--timing", "--count", "--name"}
     position = 0
     while position < len(arguments):
         word = arguments[position]
@@ -47,6 +52,10 @@ def split_program(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def main() -> None:
     """Runs the command, and does not return."""
+    if sys.argv[1:2] == ["summary"]:
+        from layertrace import _summary
+
+        sys.exit(_summary.main(sys.argv[2:]))
     arguments = with_python(sys.argv[1:])
     if (found := command()) is not None:
         os.execv(found, [str(found), *arguments])
@@ -74,6 +83,13 @@ def fallback(arguments: list[str]) -> int:
         default="both",
         help="how a GPU's time is taken: kernels by CUPTI, layers by CUDA events, or both",
     )
+    run.add_argument(
+        "--count",
+        choices=("first", "always", "off"),
+        default="first",
+        help="when operators are counted: in the first recorded step, in every one, or never",
+    )
+    run.add_argument("--name", default="", help="what the run is called in reports")
     run.add_argument("--fold-wrappers", action="store_true", help="leave wrappers' names out")
     run.add_argument("program", nargs=argparse.REMAINDER, help="the program and its arguments")
     tree = commands.add_parser("tree", help="the layer tree with forward and backward time")
@@ -82,8 +98,15 @@ def fallback(arguments: list[str]) -> int:
     tree.add_argument("--start", default="", help="path of the start node")
     tree.add_argument("--sort", default="definition", help="order of siblings, by a sort key")
     tree.add_argument("--columns", help="columns by name, separated by commas")
+    tree.add_argument("--view", help="columns that belong together: time, cost, memory, …")
+    tree.add_argument("--style", default="columns", help="columns or brackets")
+    tree.add_argument("--match", default="", help="only layers with a path like this pattern")
+    tree.add_argument("--type", default="", help="only layers of a type like this pattern")
+    tree.add_argument("--trainable", action="store_true", help="only with trainable parameters")
+    tree.add_argument("--format", choices=("text", "repr", "json"), default="text")
     layers = commands.add_parser("layers", help="the layers' figures as JSON")
     layers.add_argument("file", help="a .pftrace that layertrace wrote")
+    commands.add_parser("summary", help="what a model is and computes: module:function")
     kernels = commands.add_parser("kernels", help="what ran on the GPU, and for whom")
     kernels.add_argument("file", help="a .pftrace that layertrace wrote")
     kernels.add_argument("--module", default="", help="path of a layer")
@@ -141,6 +164,8 @@ def exec_program(given: argparse.Namespace) -> int:
         "LAYERTRACE_RUN_SCHEDULE": schedule,
         "LAYERTRACE_RUN_OPS": "0" if given.no_ops else "1",
         "LAYERTRACE_RUN_TIMING": given.timing,
+        "LAYERTRACE_RUN_COUNT": given.count,
+        "LAYERTRACE_RUN_NAME": given.name,
         "LAYERTRACE_RUN_FOLD_WRAPPERS": "1" if given.fold_wrappers else "0",
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(_files.find("inject")), os.environ.get("PYTHONPATH")])
@@ -151,6 +176,22 @@ def exec_program(given: argparse.Namespace) -> int:
     except OSError as error:
         print(f"layertrace: cannot run {program[0]}: {error.strerror}", file=sys.stderr)
         return 127 if isinstance(error, FileNotFoundError) else 126
+
+
+def tree_text(profile: Profile, given: argparse.Namespace) -> str:
+    part: dict[str, Any] = {
+        "depth": given.depth,
+        "start": given.start,
+        "sort": given.sort,
+        "match": given.match,
+        "type": given.type,
+        "trainable": given.trainable,
+    }
+    if given.format == "repr":
+        return profile.repr_tree(**part)
+    if given.format == "json":
+        return json.dumps(profile.nested(**part), indent=1) + "\n"
+    return profile.tree(columns=given.columns, view=given.view, style=given.style, **part)
 
 
 def print_report(given: argparse.Namespace) -> int:
@@ -167,13 +208,7 @@ def print_report(given: argparse.Namespace) -> int:
                 end="",
             )
         else:
-            columns = given.columns.split(",") if given.columns else None
-            print(
-                profile.tree(
-                    depth=given.depth, start=given.start, sort=given.sort, columns=columns
-                ),
-                end="",
-            )
+            print(tree_text(profile, given), end="")
     except layertrace.Error as error:
         print(f"layertrace: {error}", file=sys.stderr)
         return 1

@@ -3,10 +3,16 @@
 What is in `layertrace.__all__` is public. The rest is for the modules beside this one.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any, final
 
 import torch
+from matplotlib.figure import Figure
+
+from layertrace._pictures import Graph
 
 version: str
 """The version of layertrace."""
@@ -33,6 +39,203 @@ class Stat:
     def median(self) -> float: ...
     @property
     def stdev(self) -> float: ...
+
+@final
+class Amounts:
+    """What operators computed and moved, per step, by the convention of docs/flops.md."""
+
+    @property
+    def flops(self) -> float:
+        """Of contractions: two for each multiply-add."""
+    @property
+    def macs(self) -> float:
+        """Half of them."""
+    @property
+    def aux_flops(self) -> float:
+        """All other arithmetic, never in the above."""
+    @property
+    def flops_causal(self) -> float:
+        """`flops`, with only those products that a causal mask leaves."""
+    @property
+    def bytes(self) -> float:
+        """Of the tensors that operators read and wrote."""
+    @property
+    def activations(self) -> float:
+        """Elements that contractions put out."""
+    @property
+    def fvcore_flops(self) -> float:
+        """As fvcore counts, in its unit."""
+    @property
+    def fvcore_activations(self) -> float:
+        """Elements that the products which fvcore sees put out."""
+    @property
+    def flops_by_format(self) -> dict[str, float]:
+        """`flops` by the format of the factors: "fp32", "bf16", …; those that have any."""
+    @property
+    def empty(self) -> bool: ...
+
+@final
+class MemoryStats:
+    """Memory by the allocators' own reports, in bytes per counted step.
+
+    Of the GPUs where the step took memory there, else of the host.
+    """
+
+    @property
+    def allocated(self) -> float: ...
+    @property
+    def freed(self) -> float:
+        """Of these, given back in the same step, wherever that was."""
+    @property
+    def kept(self) -> float:
+        """Of these, given back by a backward: what was kept for it."""
+    @property
+    def peak(self) -> float:
+        """Most in use at once while it ran, above what was when the counting began."""
+
+@final
+class MemoryPoint:
+    """How much was in use from a moment on, above what was when the step's counting began."""
+
+    @property
+    def ns(self) -> float:
+        """Since the step's start."""
+    @property
+    def bytes(self) -> float: ...
+    @property
+    def layer(self) -> int | None:
+        """Who took or gave back: an index into `Profile.layers`, None outside any."""
+    @property
+    def phase(self) -> str: ...
+
+@final
+class DeviceMemory:
+    """What the allocator of one device told in the counted steps, in bytes."""
+
+    @property
+    def device(self) -> int | None:
+        """Of CUDA; None is the host."""
+    @property
+    def allocated(self) -> float:
+        """Per counted step."""
+    @property
+    def freed(self) -> float:
+        """Per counted step; with blocks from before it where their size is told: on GPUs."""
+    @property
+    def peak(self) -> float:
+        """Most in use at once, above what was when a step's counting began."""
+    @property
+    def peak_layer(self) -> int | None:
+        """Where it came to that: an index into `Profile.layers`, None outside any."""
+    @property
+    def peak_phase(self) -> str: ...
+    @property
+    def peak_ns(self) -> float:
+        """How long after the step's start it came to that."""
+    @property
+    def timeline(self) -> list[MemoryPoint]:
+        """The step with that peak: each change, or of many the highest of several."""
+
+@final
+class MemoryForecast:
+    """The memory that training takes, in bytes: what there is of each when a backward begins."""
+
+    @property
+    def parameters(self) -> float: ...
+    @property
+    def gradients(self) -> float:
+        """Of the trainable parameters, as large as these."""
+    @property
+    def optimizer(self) -> float:
+        """Its state; 0 where that is not known."""
+    @property
+    def optimizer_known(self) -> bool:
+        """Whether it is: its state may have been there before, and it may not have told."""
+    @property
+    def activations(self) -> float:
+        """Kept for the backward, as measured."""
+    @property
+    def total(self) -> float: ...
+
+@final
+class Rates:
+    """What was achieved while the device was busy, and how far that is from what it can do.
+
+    0 for what is not known; docs/roofline.md says how each is computed.
+    """
+
+    @property
+    def flops_per_s(self) -> float: ...
+    @property
+    def bytes_per_s(self) -> float: ...
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte."""
+    @property
+    def roof(self) -> str:
+        """What limits it: "compute", "memory", or "none" where nothing is known."""
+    @property
+    def roof_share(self) -> float:
+        """Above 1: a peak is wrong."""
+    @property
+    def unexplained_ns(self) -> float:
+        """Busy time that neither roof explains."""
+
+@final
+class Operator:
+    """An operator that was counted, with what its calls come to. Per step."""
+
+    @final
+    class Use:
+        """Whose they are."""
+
+        @property
+        def layer(self) -> int | None:
+            """Index into `Profile.layers`; None outside any."""
+        @property
+        def phase(self) -> str: ...
+        @property
+        def calls(self) -> float: ...
+        @property
+        def amounts(self) -> Amounts: ...
+
+    @property
+    def name(self) -> str:
+        """Such as "aten::addmm"."""
+    @property
+    def calls(self) -> float: ...
+    @property
+    def uncounted(self) -> float:
+        """Of the calls, those without a formula."""
+    @property
+    def amounts(self) -> Amounts: ...
+    @property
+    def host_ns(self) -> float:
+        """Of its activities on the host, where operators are recorded."""
+    @property
+    def uses(self) -> list[Use]: ...
+
+@final
+class DeviceInfo:
+    """What the device can do at most, which rates are held against, and who says so."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def origin(self) -> str:
+        """ "published", "given", "measured" or "simulated"; "" where nothing is known."""
+    @property
+    def flops_per_s(self) -> dict[str, float]:
+        """Of products of matrices, by number format; those that are known."""
+    @property
+    def bytes_per_s(self) -> float:
+        """Of its memory; 0 where it is not known."""
+    @property
+    def source(self) -> str:
+        """The document, or how it was measured."""
+    @property
+    def count(self) -> int:
+        """Devices that were in use; the figures are of one."""
 
 @final
 class PhaseStats:
@@ -69,8 +272,55 @@ class PhaseStats:
     def idle_ns(self) -> Stat:
         """While the host was inside, and a GPU had nothing to do."""
     @property
+    def amounts(self) -> Amounts:
+        """What its operators computed, where they were counted."""
+    @property
+    def self_amounts(self) -> Amounts:
+        """The same without children's."""
+    @property
+    def memory(self) -> MemoryStats:
+        """Of the counted steps."""
+    @property
+    def rates(self) -> Rates: ...
+    @property
     def empty(self) -> bool:
         """Nothing of this layer ran in this phase."""
+
+@final
+class Parameter:
+    """A parameter or buffer of a module."""
+
+    @property
+    def name(self) -> str:
+        """As the module has it: "weight"."""
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str:
+        """Without "torch.": "float32"."""
+    @property
+    def elements(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def trainable(self) -> bool: ...
+    @property
+    def buffer(self) -> bool: ...
+    @property
+    def shared_with(self) -> str:
+        """The first path of the same tensor, where several modules have it; else ""."""
+
+@final
+class CallShapes:
+    """What went into a layer's calls and came out: "float32[2, 64, 512], int64[2]"."""
+
+    @property
+    def input(self) -> str: ...
+    @property
+    def output(self) -> str: ...
+    @property
+    def calls(self) -> float:
+        """Per step."""
 
 @final
 class Layer:
@@ -103,6 +353,31 @@ class Layer:
     @property
     def shared_with(self) -> str:
         """The first path of the same module, where it has several; else ""."""
+    @property
+    def params(self) -> int:
+        """Elements of parameters, with children's; a tensor that several have counts once."""
+    @property
+    def params_trainable(self) -> int: ...
+    @property
+    def param_bytes(self) -> int: ...
+    @property
+    def buffer_bytes(self) -> int: ...
+    @property
+    def self_params(self) -> int:
+        """Its own, without children's."""
+    @property
+    def self_params_trainable(self) -> int: ...
+    @property
+    def self_param_bytes(self) -> int: ...
+    @property
+    def parameters(self) -> list[Parameter]:
+        """Its own, buffers too."""
+    @property
+    def kernel_size(self) -> str:
+        """Of a convolution or pooling: "3 × 3"; else ""."""
+    @property
+    def shapes(self) -> list[CallShapes]:
+        """Of the calls that were counted; the most frequent first."""
     @property
     def phases(self) -> dict[str, PhaseStats]:
         """The figures by phase.
@@ -152,6 +427,9 @@ class DeviceStep:
     @property
     def exposed_copy_ns(self) -> int:
         """Copies and sets, while no kernel ran."""
+    @property
+    def exposed_communication_ns(self) -> int:
+        """Collectives' kernels, while no other kernel ran."""
 
 @final
 class Idle:
@@ -304,6 +582,23 @@ class GpuHealth:
         """Activities of graphs captured while nothing was recorded."""
 
 @final
+class SourceEvents:
+    """What became of the events of another profiler's trace."""
+
+    @property
+    def events(self) -> int:
+        """Of the file; 0 where layertrace recorded the run."""
+    @property
+    def kept(self) -> int:
+        """Each as something of its own."""
+    @property
+    def merged(self) -> int:
+        """Parts of those that were kept."""
+    @property
+    def left_out(self) -> list[Unattributed]:
+        """The others, by reason."""
+
+@final
 class Health:
     """How much a profile explains, what went missing, and what recording cost."""
 
@@ -312,13 +607,19 @@ class Health:
         """Of activity time, in 0…1."""
     @property
     def activities(self) -> int:
-        """In all recorded steps."""
+        """In all recorded steps; of an imported trace, all that there are."""
     @property
     def activity_ns(self) -> int:
         """Their time, in all recorded steps."""
     @property
     def unattributed(self) -> list[Unattributed]:
         """Activities without a layer, by cause."""
+    @property
+    def rejected(self) -> list[Unattributed]:
+        """Of an imported trace: activities that could not be kept, by cause."""
+    @property
+    def source(self) -> SourceEvents:
+        """Of an imported trace: what became of its events."""
     @property
     def inferred(self) -> int:
         """Activities whose layer was inferred from what ran around them."""
@@ -393,6 +694,18 @@ class RunInfo:
     @property
     def program(self) -> str: ...
     @property
+    def name(self) -> str:
+        """Given by the user; "" for none."""
+    @property
+    def command(self) -> str:
+        """As a shell would take it; secrets read "***"."""
+    @property
+    def commit(self) -> str:
+        """Of the repository that the program is run in or comes from; "" for none."""
+    @property
+    def python_version(self) -> str:
+        """ "" for a program without."""
+    @property
     def clock(self) -> str:
         """ "tsc" or "boottime"; "virtual" is a simulated GPU's."""
     @property
@@ -402,11 +715,51 @@ class RunInfo:
     def ops(self) -> bool:
         """Operators were recorded."""
     @property
+    def summary(self) -> bool:
+        """Of one call of a model, to see what that is."""
+    @property
     def device(self) -> str:
         """The GPU whose work was recorded; "" for none."""
     @property
     def simulated(self) -> str:
         """The simulated GPU that it ran on; "" for none."""
+    @property
+    def imported_from(self) -> str:
+        """ "Kineto" or "Chrome JSON"; "" where layertrace recorded it."""
+
+@final
+class ConventionCounts:
+    """What another tool would say of the forward, rebuilt from what was recorded. Per step."""
+
+    @property
+    def unit(self) -> str:
+        """ "FLOPs", "MACs", "mult-adds" or "operations"."""
+    @property
+    def by_module(self) -> dict[str, float]:
+        """By path, with children; the whole under ""."""
+    @property
+    def by_operator(self) -> dict[str, float]:
+        """Of the whole, the largest first; of a tool that looks at modules only, by their class."""
+    @property
+    def activations_by_module(self) -> dict[str, float]:
+        """Elements that contractions put out; of layertrace and fvcore."""
+    @property
+    def activations_by_operator(self) -> dict[str, float]:
+        """The same by operator."""
+    @property
+    def parameters(self) -> float:
+        """A tensor that several modules have counts once; deeplite's are of what it knows."""
+    @property
+    def parameter_bytes(self) -> float: ...
+    @property
+    def model_size_mb(self) -> float | None:
+        """deeplite's, in units of 2^20 bytes."""
+    @property
+    def footprint_mb(self) -> float | None:
+        """deeplite's: parameters, the input, and what modules put out."""
+    @property
+    def notes(self) -> list[str]:
+        """Where and why it is not what is computed; a sentence each."""
 
 @final
 class Profile:
@@ -440,13 +793,96 @@ class Profile:
     def idle(self) -> list[Idle]:
         """Where GPUs had nothing to do; the longest first."""
     @property
+    def device_memory(self) -> list[DeviceMemory]:
+        """Of the counted steps; the host first."""
+    @property
+    def gradient_bytes(self) -> float:
+        """Allocated by a backward, and there when it was over."""
+    @property
+    def optimizer_bytes(self) -> float:
+        """Allocated by optimizers, and there at the end of a step."""
+    @property
+    def optimizer_state_bytes(self) -> float | None:
+        """What the state of the optimizers that stepped takes; None where none told."""
+    def forecast(self) -> MemoryForecast:
+        """The memory that training takes."""
+    @property
+    def operators(self) -> Sequence[Operator]:
+        """Those that were counted; the ones with most FLOPs first."""
+    @property
+    def counted_share(self) -> float:
+        """Of the recorded steps, those that were counted or like counted ones, 0 to 1."""
+    @property
+    def device(self) -> DeviceInfo: ...
+    @property
+    def mfu(self) -> float:
+        """Of the device's peak, what the model's own FLOPs took of a step; 0: not known."""
+    @property
+    def hfu(self) -> float:
+        """The same with what was computed again in the backward."""
+    @property
     def health(self) -> Health:
         """How much it explains, and what went missing."""
     @property
     def run(self) -> RunInfo:
         """Where and with what it was made."""
+    def graph(self, *, depth: int | None = None, start: str = "", fold: bool = True) -> Graph:
+        """The layers as a graph, coloured by their share of the step, for Graphviz.
+
+        `graph().save("tree.svg")`; a notebook shows it as it is where the program `dot` is there.
+        """
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "",
+        trace: str | os.PathLike[str] | None = None,
+        embed_trace: bool = False,
+    ) -> Path:
+        """Writes one page of HTML with all that there is to see; it opens without any network.
+
+        `trace` is the file that the run was saved to: the page tells of it and, with `embed_trace`,
+        holds it, so that its button opens it in Perfetto UI.
+        """
+    def plot(
+        self,
+        kind: str = "both",
+        path: str | os.PathLike[str] | None = None,
+        *,
+        clock: str | None = None,
+        limit: int = 40,
+    ) -> Figure:
+        """Bars of the layers' "forward" time, their "backward" or "both", by matplotlib.
+
+        To a .png, .svg or .pdf where a path is given. `clock` is "gpu" or "host"; the GPU's where
+        one was recorded. Of more than `limit` layers without children, those that took longest.
+        """
     def find(self, path: str) -> Layer | None:
         """The layer with this path, or None."""
+    def table(
+        self,
+        kind: str,
+        *,
+        module: str = "",
+        depth: int | None = None,
+        root: str = "",
+        leading_dot: bool = False,
+        by_layer: bool = False,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """A table of the run: `layers`, `kernels`, `operators`, `steps`, `parameters`, `sizes` or
+        `ledger`; docs/tables.md has the columns of each.
+
+        `module` and `depth` choose layers; `root` is what the root's path reads (`"__root__"`),
+        `leading_dot` writes paths below it as `.encoder.0`. `by_layer` gives kernels and operators
+        a row for each layer and phase, and parameters a row for each module. `columns` chooses
+        columns, in their order; `limit` is the most rows.
+
+        >>> profile.table("layers", depth=1).to_pandas()
+        """
+    def counts_json(self, convention: str = "layertrace") -> str:
+        """`counts()` as JSON."""
     def to_json(self) -> str:
         """`{"layers": […], "steps": […], "health": {…}, …}`, as docs/json.md describes it."""
     def to_dict(self) -> dict[str, Any]:
@@ -458,7 +894,13 @@ class Profile:
         start: str = "",
         sort: str = "definition",
         fold: bool = True,
-        columns: Sequence[str] | None = None,
+        columns: str | Iterable[str] | None = None,
+        view: str | None = None,
+        style: str = "columns",
+        match: str = "",
+        type: str = "",
+        min_share: float = 0,
+        trainable: bool = False,
         width: int | None = None,
         color: bool = False,
         ascii: bool = False,
@@ -468,16 +910,57 @@ class Profile:
         depth: levels below the start node; all of them by default.
         start: path of the start node; "" for the whole model. An unknown one gives a line that
             says so.
-        sort: "definition", "forward", "backward", "total", "self", "calls", "activities" or "name".
-        fold: numbered siblings of one shape become "12 × Block", with the sums of their figures.
-        columns: of "type", "forward", "backward", "total", "recompute", "self", "activity_time",
-            "busy", "calls", "activities", "gpu_forward", "gpu_backward", "kernels", "launches",
-            "gpu_event_forward", "gpu_event_backward", "idle" and "launch_bound"; by default type,
-            the GPU's forward and backward where they were recorded, forward, backward, recompute
-            where there is any, calls and activities, or kernels of a GPU.
+        sort: "definition", "forward", "backward", "total", "self", "calls", "activities", "name",
+            "gpu", "flops", "bytes", "params" or "memory".
+        fold: numbered siblings of one shape become "12 × Block", with the sums of their figures
+            and the spread between them.
+        columns: names in a list, or in a text with commas between: "type", "forward",
+            "backward", "total", "flops", … An unknown one is an error that lists all; docs/tree.md
+            says what each is. By default type, the GPU's forward and backward where they were
+            recorded, forward, backward, recompute where there is any, calls, activities or kernels
+            of a GPU, and FLOPs where they were counted.
+        view: columns that belong together: "time", "cost", "memory", "roofline" or "all". What
+            `columns` has comes after them.
+        style: "columns", or "brackets": `├── fc [Parameters=288, MACs=256]`.
+        match, type, min_share, trainable: only layers with a path or a class like a pattern
+            ("blocks.*.attn", "Linear,Conv*"), that take at least this share of the step (in 0…1),
+            or that have trainable parameters; and those that hold them.
         width: columns of the terminal; as wide as it takes by default.
         color: with a terminal's colours.
         ascii: without box-drawing characters.
+        """
+    def repr_tree(
+        self,
+        model: torch.nn.Module | dict[str, torch.nn.Module] | None = None,
+        *,
+        depth: int | None = None,
+        start: str = "",
+        sort: str = "definition",
+        match: str = "",
+        type: str = "",
+        min_share: float = 0,
+        trainable: bool = False,
+        ascii: bool = False,
+    ) -> str:
+        """The model as it prints itself, with times behind what each module says.
+
+        Modules that were not called have none. With the model at hand, its modules' `extra_repr()`
+        is there, too. The options are those of `tree()`.
+        """
+    def nested(
+        self,
+        *,
+        depth: int | None = None,
+        start: str = "",
+        sort: str = "definition",
+        match: str = "",
+        type: str = "",
+        min_share: float = 0,
+        trainable: bool = False,
+    ) -> dict[str, Any]:
+        """The same as dicts inside each other: `nested()["children"]["fc"]["forward_ns"]`.
+
+        docs/json.md describes the keys. The options are those of `tree()`.
         """
     def kernels_table(
         self,
@@ -496,6 +979,12 @@ class Profile:
         sort: "time", "count" or "name".
         limit: so many kernels at most; all of them by default.
         width, color, ascii: as of `tree`.
+        """
+    def counts(self, convention: str = "layertrace") -> ConventionCounts:
+        """The forward's counts as another tool has them.
+
+        convention: "layertrace", "fvcore", "torchinfo", "moduleprofiler" or "deeplite", as in
+            docs/flops.md. Raises Error for another name.
         """
     def _repr_html_(self) -> str: ...
 
@@ -543,6 +1032,10 @@ def start(
     require_gpu: bool,
     timing: str,
     nvtx: bool,
+    count: str,
+    device_peaks: str,
+    summary: bool,
+    name: str = "",
 ) -> Session:
     """Begins to record; raises Error if another session is active.
 
@@ -550,13 +1043,32 @@ def start(
     name_model: called with a module that was called outside any other and that is none of
         `models`; gives its name, or None to leave it unregistered.
     program: what `RunInfo.program` says; "" for the executable's name.
+    device_peaks: JSON, or the path of a file with it; "" for none.
     """
 
 def module_calls() -> object:
     """The descriptor that sees module calls from the class attribute of nn.Module."""
 
-def add_parameter(module: object, parameter: object) -> None:
+def add_parameter(module: object, name: str, parameter: object) -> None:
     """Tells the session of a parameter that a module has got since it began."""
+
+def tell_optimizer(optimizer: object, state_bytes: int) -> None:
+    """Tells the session what an optimizer's state takes."""
+
+def register_shapes(type: type, function: Callable[[Any], Iterable[object]]) -> None:
+    """Objects of this type hold the tensors that the function gives."""
+
+def add_formula(op: str, function: Callable[[dict[str, Any]], int | None]) -> None:
+    """Calls of the operator are counted by the function."""
+
+def remove_formula(op: str) -> bool:
+    """False where none was added."""
+
+def set_module_formula(type: type, function: Callable[..., int | None] | None) -> bool:
+    """Calls of such modules are counted by the function; without one, as ever."""
+
+def count_call(op: str, arguments: dict[str, Any]) -> int | None:
+    """What a call would be counted as."""
 
 def recording() -> bool:
     """Whether the step that runs is recorded by any session."""
@@ -579,5 +1091,169 @@ def enter_reported(name: str, /) -> int:
 def leave_region(place: int, thrown: bool, /) -> None:
     """Closes the region; `thrown` says that it was left by an exception."""
 
+@final
+class TableColumn:
+    """A column of a table."""
+
+    @property
+    def name(self) -> str:
+        """With its unit: `forward_ns`."""
+    @property
+    def unit(self) -> str:
+        """`ns`, `bytes`, `FLOP`, `share`…; empty where there is none."""
+    @property
+    def kind(self) -> str:
+        """`text`, `integer`, `real` or `boolean`."""
+    @property
+    def detail(self) -> bool:
+        """Whether Markdown, HTML and LaTeX leave it out."""
+    @property
+    def values(self) -> list[Any]:
+        """None where nothing is known."""
+
+@final
+class Table:
+    """Rows and columns: what `Profile.table` gives.
+
+    It is an Arrow stream, so pyarrow, polars, DuckDB and pandas take it as it is:
+
+        polars.DataFrame(profile.table("layers"))
+
+    JSON, CSV and Parquet have every column and values in full. Markdown, HTML and LaTeX are for
+    people: three significant digits, units in the headings, without details and empty columns.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> list[TableColumn]: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    def __len__(self) -> int:
+        """How many rows."""
+    def __bool__(self) -> bool: ...
+    def __getitem__(self, name: str, /) -> list[Any]:
+        """The values of a column."""
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict for each row."""
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The columns' values by their names."""
+    def to_json(self) -> str: ...
+    def to_csv(self) -> str: ...
+    def to_markdown(self) -> str: ...
+    def to_html(self) -> str: ...
+    def to_latex(self) -> str: ...
+    def to_parquet(self) -> bytes:
+        """The bytes of a file."""
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame."""
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes a file in the format that its suffix names: .json, .csv, .md, .html, .tex or
+        .parquet."""
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def _repr_html_(self) -> str: ...
+
+def calls(
+    path: str,
+    *,
+    module: str = "",
+    depth: int | None = None,
+    root: str = "",
+    leading_dot: bool = False,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> Table:
+    """Every single call of a layer in a trace."""
+
+def import_trace(path: str, output: str, /) -> Profile:
+    """Reads a trace of torch.profiler and writes `output`, unless that is ""."""
+
 def load(path: str, /) -> Profile:
     """Reads a saved run back; raises Error if it cannot."""
+
+@final
+class ComparedFigure:
+    """A figure of one run, held against the first run's."""
+
+    @property
+    def value(self) -> float | None:
+        """Per step; None where the run has no such figure."""
+    @property
+    def low(self) -> float | None:
+        """Where its steps lie, but for the outermost."""
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def change(self) -> float | None:
+        """Against the first run's: 0.05 is 5 % more."""
+    @property
+    def verdict(self) -> str:
+        """ "unknown", "same", "within noise", "faster", "slower", "less" or "more"."""
+
+@final
+class ComparedRow:
+    """A figure of the total, a layer or a kernel, in each run."""
+
+    @property
+    def kind(self) -> str:
+        """ "total", "layer" or "kernel"."""
+    @property
+    def name(self) -> str:
+        """A layer's path, a kernel's name; "" of the total."""
+    @property
+    def type(self) -> str:
+        """A layer's class."""
+    @property
+    def metric(self) -> str:
+        """ "forward_ms", "flops"…"""
+    @property
+    def unit(self) -> str:
+        """ "ms", "FLOP", "bytes" or ""."""
+    @property
+    def runs(self) -> list[ComparedFigure]: ...
+
+@final
+class NotInAll:
+    """A layer or kernel that not all runs have."""
+
+    @property
+    def kind(self) -> str:
+        """ "layer" or "kernel"."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def runs(self) -> list[int]:
+        """Which have it, counted from 0."""
+
+@final
+class Comparison:
+    """What changed from one run to others: what `compare()` gives. `print()` shows it."""
+
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def rows(self) -> list[ComparedRow]:
+        """Of the total, then of layers and kernels, those that changed first."""
+    @property
+    def not_in_all(self) -> list[NotInAll]: ...
+    @property
+    def notes(self) -> list[str]:
+        """What cannot be compared, and what to bear in mind."""
+    def text(
+        self, *, all: bool = False, width: int = 0, color: bool = False, ascii: bool = False
+    ) -> str:
+        """For people: the total, and what changed; with `all`, what did not, too."""
+    def table(self) -> Table:
+        """A row for each figure of each run after the first."""
+    def check(self, condition: str) -> str | None:
+        """Why a condition holds, as in "forward_ms > +5%"; None where it does not."""
+    def _repr_html_(self) -> str: ...
+
+def compare(runs: Sequence[Profile], names: Sequence[str], min_change: float) -> Comparison:
+    """Holds runs against the first."""
+
+largest_embedded_trace: int
+
+def graph_dot(profile: Profile, depth: int | None, start: str, fold: bool) -> str: ...
+def report_html(profile: Profile, title: str, trace_file: str, trace: bytes) -> str: ...

@@ -19,7 +19,7 @@ import torch
 from layertrace import _core, _session
 from layertrace._core import Profile, Schedule
 from layertrace._errors import Error
-from layertrace._session import DEFAULT_MEMORY_CAP, Session, module_calls
+from layertrace._session import COUNTING, DEFAULT_MEMORY_CAP, Session, module_calls
 from layertrace._steps import StepFinder
 
 # Where a launcher says which of its processes this is, and how many there are.
@@ -49,6 +49,8 @@ class Settings:
     ops: bool = True
     fold_wrappers: bool = False
     timing: str = "both"
+    count: str = "first"
+    name: str = ""
     notes: str = ""  # a folder in which each recording process leaves a note
 
     @classmethod
@@ -57,12 +59,15 @@ class Settings:
         skip, warmup, record = (
             int(n) for n in environment.get("LAYERTRACE_RUN_SCHEDULE", "5:2:5").split(":")
         )
+        count = environment.get("LAYERTRACE_RUN_COUNT", "first")
         return cls(
             schedule=Schedule(skip, warmup, record, 1),
             output=environment.get("LAYERTRACE_RUN_OUTPUT", ""),
             ops=environment.get("LAYERTRACE_RUN_OPS", "1") != "0",
             fold_wrappers=environment.get("LAYERTRACE_RUN_FOLD_WRAPPERS", "0") != "0",
             timing=environment.get("LAYERTRACE_RUN_TIMING", "both"),
+            count=count if count in COUNTING else "first",
+            name=environment.get("LAYERTRACE_RUN_NAME", ""),
             notes=environment.get("LAYERTRACE_RUN_NOTES", ""),
         )
 
@@ -231,6 +236,8 @@ class AutoSession:
             DEFAULT_MEMORY_CAP,
             ModelNames(),
             timing=self._settings.timing,
+            count=self._settings.count,
+            name=self._settings.name,
         )
         self._starting = True
         try:
@@ -317,10 +324,11 @@ class AutoSession:
             return "layertrace: nothing is recorded: the program has a session of its own\n"
         if profile is not None:
             schedule = self._settings.schedule
+            notes = "".join(f"layertrace: {note}\n" for note in profile.health.notes)
             return (
                 f"layertrace: the program ended after {self._count} steps, and the first "
                 f"{schedule.skip + schedule.warmup} are not recorded: choose others with "
-                "--steps, as in --steps 0:5\n"
+                f"--steps, as in --steps 0:5\n{notes}"
             )
         if self._settings.notes:  # the command knows whether another process has recorded
             return ""

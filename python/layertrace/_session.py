@@ -1,35 +1,42 @@
-"""Recording a model: profile(), scope(), schedule(), load()."""
+"""Recording a model: profile(), scope(), schedule(), register_shapes(), load()."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from layertrace import _core
+from layertrace import _core, _custom_ops
 from layertrace._core import Profile, Schedule
 from layertrace._errors import Error, LayertraceWarning
+from layertrace._formulas import Formulas, SessionFormulas
+from layertrace._optimizer_state import OptimizerStates
 from layertrace._reported import reports
 from layertrace._steps import StepFinder
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 Models = torch.nn.Module | Mapping[str, torch.nn.Module]
 Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
 
+DevicePeaks = Mapping[str, str | float] | str | os.PathLike[str]
+
 DEFAULT_MEMORY_CAP = 64 << 20
+COUNTING = ("first", "always", "off")
 
 
 class _ModuleCalls:
@@ -56,10 +63,10 @@ class _ModuleCalls:
 module_calls = _ModuleCalls()
 
 
-def _registered(module: torch.nn.Module, _: str, parameter: torch.nn.Parameter | None) -> None:
+def _registered(module: torch.nn.Module, name: str, parameter: torch.nn.Parameter | None) -> None:
     """A module has got another parameter: its gradient belongs there."""
     if parameter is not None:
-        _core.add_parameter(module, parameter)
+        _core.add_parameter(module, name, parameter)
 
 
 def _named(models: Models | None) -> list[tuple[str, torch.nn.Module]]:
@@ -110,6 +117,15 @@ def schedule(*, skip: int = 0, warmup: int = 0, record: int = 0, repeat: int = 1
         if not isinstance(value, int) or value < 0:
             raise ValueError(f"schedule(): {name} is {value}; it is a number of steps, 0 or more")
     return Schedule(skip, warmup, record, repeat)
+
+
+def _peaks_text(peaks: DevicePeaks | None) -> str:
+    """As the core reads them: JSON, or the path of a file; "" for none."""
+    if peaks is None:
+        return ""
+    if isinstance(peaks, Mapping):
+        return json.dumps(dict(peaks))
+    return os.fspath(peaks)
 
 
 def _program() -> str:
@@ -163,6 +179,11 @@ class Session:
         require_gpu: bool = False,
         timing: str = "both",
         nvtx: bool = True,
+        count: str = "first",
+        device_peaks: DevicePeaks | None = None,
+        formulas: Formulas | None = None,
+        is_summary: bool = False,
+        name: str = "",
     ) -> None:
         if schedule is not None and not isinstance(schedule, Schedule):
             raise TypeError(
@@ -171,7 +192,10 @@ class Session:
             )
         if not isinstance(memory_cap_bytes, int) or memory_cap_bytes < 1 << 20:
             raise ValueError(f"memory_cap_bytes is {memory_cap_bytes}; it is at least 1 MiB")
+        if count not in COUNTING:
+            raise ValueError(f"count is {count!r}; it is one of: {', '.join(COUNTING)}")
         self._models = _named(models)
+        self._model_refs: list[tuple[str, weakref.ref[torch.nn.Module]]] = []
         self._output = "" if output is None else os.fspath(output)
         self._schedule = schedule if schedule is not None else Schedule()
         self._optimizers = _optimizers(optimizer)
@@ -182,8 +206,15 @@ class Session:
         self._require_gpu = require_gpu
         self._timing = timing
         self._nvtx = nvtx
+        self._count = count
+        self._formulas = formulas
+        self._is_summary = is_summary
+        self._name = name
+        self._session_formulas = SessionFormulas(formulas)
+        self._device_peaks = _peaks_text(device_peaks)
         self._core: _core.Session | None = None
         self._steps = StepFinder(_weakly(self))
+        self._states = OptimizerStates()
         self._active = False
 
     def start(self) -> Session:
@@ -196,25 +227,37 @@ class Session:
             )
         if give_way is not None:
             give_way(self)
-        self._core = _core.start(
-            self._models,
-            self._output,
-            self._schedule,
-            self._ops,
-            self._memory_cap_bytes,
-            self._name_model,
-            self._fold_wrappers,
-            _program(),
-            self._require_gpu,
-            self._timing,
-            self._nvtx,
-        )
+        self._session_formulas.add()
+        try:
+            self._core = _core.start(
+                self._models,
+                self._output,
+                self._schedule,
+                self._ops,
+                self._memory_cap_bytes,
+                self._name_model,
+                self._fold_wrappers,
+                _program(),
+                self._require_gpu,
+                self._timing,
+                self._nvtx,
+                self._count,
+                self._device_peaks,
+                self._is_summary,
+                self._name,
+            )
+        except BaseException:
+            self._session_formulas.remove()
+            raise
         self._active = True
         module_calls.install()
+        _custom_ops.install()
         if not self._ops:
             reports.install()
         self._parameter_hook = register_module_parameter_registration_hook(_registered)
+        self._states.watch(self._optimizers)
         self._steps.watch(self._optimizers)
+        self._model_refs = [(name, weakref.ref(model)) for name, model in self._models]
         self._models, self._optimizers = [], []  # the result must not keep them alive
         return self
 
@@ -230,8 +273,17 @@ class Session:
         and `save()` can be tried elsewhere.
         """
         core = self._started("stop the session")
+        unknown = self._session_formulas.unknown()
         self._leave()
-        return core.stop()
+        result = core.stop()
+        for op in unknown:
+            warnings.warn(
+                f"layertrace: no operator is called {op!r}, so its formula was not used. Names are "
+                "as in 'aten::addmm', or with the overload as in 'aten::add.Tensor'",
+                LayertraceWarning,
+                stacklevel=2,
+            )
+        return result
 
     @property
     def profile(self) -> Profile:
@@ -255,7 +307,13 @@ class Session:
         start: str = "",
         sort: str = "definition",
         fold: bool = True,
-        columns: Sequence[str] | None = None,
+        columns: str | Iterable[str] | None = None,
+        view: str | None = None,
+        style: str = "columns",
+        match: str = "",
+        type: str = "",
+        min_share: float = 0,
+        trainable: bool = False,
         width: int | None = None,
         color: bool = False,
         ascii: bool = False,
@@ -267,10 +325,29 @@ class Session:
             sort=sort,
             fold=fold,
             columns=columns,
+            view=view,
+            style=style,
+            match=match,
+            type=type,
+            min_share=min_share,
+            trainable=trainable,
             width=width,
             color=color,
             ascii=ascii,
         )
+
+    def repr_tree(self, *, depth: int | None = None, start: str = "", ascii: bool = False) -> str:
+        """The model as it prints itself, with times; while recording, too.
+
+        What each module says of itself is there as long as the model is. `Profile.repr_tree` takes
+        more options.
+        """
+        models = {name: model for name, ref in self._model_refs if (model := ref()) is not None}
+        return self.profile.repr_tree(models, depth=depth, start=start, ascii=ascii)
+
+    def nested(self, *, depth: int | None = None, start: str = "") -> dict[str, Any]:
+        """The same as dicts inside each other; while recording, too: `Profile.nested`."""
+        return self.profile.nested(depth=depth, start=start)
 
     def kernels(
         self,
@@ -351,6 +428,10 @@ class Session:
             self._require_gpu,
             self._timing,
             self._nvtx,
+            self._count,
+            self._device_peaks or None,
+            self._formulas,
+            name=self._name,
         )
         fresh._models = self._models
         return fresh
@@ -360,9 +441,12 @@ class Session:
             self._active = False
             self._parameter_hook.remove()
             self._steps.stop()
+            self._states.stop()
             if not self._ops:
                 reports.remove()
+            _custom_ops.remove()
             module_calls.remove()
+            self._session_formulas.remove()
 
     def _started(self, tried: str) -> _core.Session:
         if self._core is None:
@@ -385,11 +469,15 @@ def profile(
     optimizer: Optimizers | None = None,
     ops: bool = True,
     *,
+    count: str = "first",
+    device_peaks: DevicePeaks | None = None,
     fold_wrappers: bool = False,
     timing: str = "both",
     nvtx: bool = True,
     require_gpu: bool = False,
     memory_cap_bytes: int = DEFAULT_MEMORY_CAP,
+    formulas: Formulas | None = None,
+    name: str = "",
 ) -> Session:
     """Records a model: as a context manager, or as a decorator of a function that trains.
 
@@ -402,6 +490,11 @@ def profile(
         `session.step()`.
     ops: record PyTorch's operators, too. Without them: layers and autograd nodes only, which is the
         cheapest mode.
+    count: when operators are counted, for FLOPs, shapes and memory: "first", in the first recorded
+        step and in each whose model is called with other shapes; "always", in every recorded step;
+        or "off".
+    device_peaks: what the device can do at most, for one that no table knows: a dict as in
+        docs/roofline.md, the same as JSON, or the path of a file with it.
     fold_wrappers: leave the `module.` of DataParallel and DistributedDataParallel, the
         `_fsdp_wrapped_module.` of FSDP and the `_orig_mod.` of torch.compile out of the paths.
     timing: how a GPU's time is taken: "cupti" for each kernel, copy and set; "events" for each
@@ -410,8 +503,11 @@ def profile(
         nothing.
     require_gpu: raise an error where what the GPU does cannot be recorded in that way, rather than
         record less and say so.
+    formulas: what operators or classes of modules compute, for this session alone, as in
+        `add_formula()`: `{"mylib::attend": f, MyLayer: g}`.
     memory_cap_bytes: the most memory that recording may take. When the writer falls behind, records
         are dropped and counted; the program never waits.
+    name: what the run is called in reports and comparisons.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
     >>> with layertrace.profile(model) as session:
@@ -434,6 +530,10 @@ def profile(
         require_gpu=require_gpu,
         timing=timing,
         nvtx=nvtx,
+        count=count,
+        formulas=formulas,
+        device_peaks=device_peaks,
+        name=name,
     )
 
 
@@ -482,6 +582,42 @@ class scope:
                 return function(*args, **kwargs)
 
         return inside
+
+
+def register_shapes(kind: type[T], tensors: Callable[[T], Iterable[object]]) -> None:
+    """Says which tensors are in an object of a class of one's own.
+
+    Of what modules take and give, layertrace sees the tensors in tuples, lists, dicts and
+    dataclasses. It looks into other objects by such a function alone. A class that derives from
+    `kind` is seen likewise.
+
+    >>> class Batch:
+    ...     def __init__(self, images: torch.Tensor) -> None:
+    ...         self.images = images
+    >>> layertrace.register_shapes(Batch, lambda batch: [batch.images])
+    """
+    if not isinstance(kind, type):
+        raise TypeError(f"register_shapes() takes a class; this is a {type(kind).__name__}")
+    if not callable(tensors):
+        raise TypeError(
+            "register_shapes() takes a function that gives the tensors of an object; this is a "
+            f"{type(tensors).__name__}"
+        )
+    _core.register_shapes(kind, tensors)
+
+
+def import_trace(
+    path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+) -> Profile:
+    """The profile of a trace that torch.profiler wrote: JSON, plain or packed by gzip or zstd.
+
+    Kernels belong to modules, forward and backward, where the trace has modules' calls
+    (`with_stack=True`). `output` names a `.pftrace` to write, which `load()` reads.
+
+        profile = layertrace.import_trace("trace.json.gz", "run.pftrace")
+        print(profile.tree())
+    """
+    return _core.import_trace(os.fspath(path), "" if output is None else os.fspath(output))
 
 
 def load(path: str | os.PathLike[str]) -> Profile:

@@ -1,0 +1,220 @@
+"""Profile.graph, Profile.report and Profile.plot: a profile as something to look at."""
+
+import importlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layertrace import _core
+from layertrace._errors import Error
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from layertrace._core import Layer, Profile
+
+_DRAWN_BY_DOT = ("svg", "pdf", "png")
+_PLOTS = ("png", "svg", "pdf")
+_KINDS = ("both", "forward", "backward")
+_CLOCKS = ("gpu", "host")
+_MOST_BARS = 40
+_FORWARD, _BACKWARD = "#2a78b8", "#e0982c"
+_MIB = 1 << 20
+
+
+def _ending(path: str | os.PathLike[str], known: tuple[str, ...]) -> str:
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in known:
+        names = ", ".join("." + each for each in known)
+        raise Error(
+            f"cannot write {os.fspath(path)}",
+            "its ending does not say what it is to be",
+            f"Give a name that ends in one of: {names}",
+        )
+    return ending
+
+
+def _one_of(name: str, what: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise Error(
+            f'cannot use "{name}" as a {what}', "no such name", f"Use one of: {', '.join(known)}"
+        )
+
+
+class Graph:
+    """The layers in Graphviz' language; a notebook shows it where the program `dot` is there.
+
+    profile.graph(depth=2).save("tree.svg")
+    """
+
+    def __init__(self, dot: str) -> None:
+        self.dot = dot
+
+    def render(self, format: str = "svg") -> bytes:
+        """The picture, drawn by `dot`: "svg", "pdf" or "png"."""
+        _one_of(format, "format", _DRAWN_BY_DOT)
+        tried = f"cannot draw the graph as {format}"
+        program = shutil.which("dot")
+        if program is None:
+            raise Error(
+                tried,
+                "there is no `dot` on PATH",
+                "Install Graphviz (Debian: apt-get install graphviz), or save it as .dot and draw "
+                "it elsewhere",
+            )
+        command = [program, f"-T{format}"]
+        drawn = subprocess.run(command, input=self.dot.encode(), capture_output=True, check=False)
+        if drawn.returncode != 0:
+            raise Error(tried, f"`dot` failed: {drawn.stderr.decode(errors='replace').strip()}")
+        return drawn.stdout
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it, by the ending: .dot or .gv as text, .svg, .pdf or .png as a picture."""
+        ending = _ending(path, ("dot", "gv", *_DRAWN_BY_DOT))
+        is_text = ending in ("dot", "gv")
+        Path(path).write_bytes(self.dot.encode() if is_text else self.render(ending))
+
+    def __str__(self) -> str:
+        return self.dot
+
+    def _repr_svg_(self) -> str | None:
+        return self.render().decode() if shutil.which("dot") else None
+
+
+def graph(
+    profile: "Profile", *, depth: int | None = None, start: str = "", fold: bool = True
+) -> Graph:
+    if start and profile.find(start) is None:
+        raise Error(
+            f"cannot draw {start}", "no layer has this path", "The layers have those that exist"
+        )
+    return Graph(_core.graph_dot(profile, depth, start, fold))
+
+
+def report(
+    profile: "Profile",
+    path: str | os.PathLike[str],
+    *,
+    title: str = "",
+    trace: str | os.PathLike[str] | None = None,
+    embed_trace: bool = False,
+) -> Path:
+    content = b""
+    if embed_trace:
+        if trace is None:
+            raise Error(
+                "cannot keep the trace in the page",
+                "it is not known which file that is",
+                'Give it: report(path, trace="run.pftrace", embed_trace=True)',
+            )
+        size = Path(trace).stat().st_size
+        if size > _core.largest_embedded_trace:
+            raise Error(
+                f"cannot keep {os.fspath(trace)} in the page",
+                f"it has {size // _MIB} MiB, and at most "
+                f"{_core.largest_embedded_trace // _MIB} MiB fit",
+                "Leave embed_trace out; `layertrace view` opens the trace",
+            )
+        content = Path(trace).read_bytes()
+    name = "" if trace is None else os.fspath(trace)
+    page = _core.report_html(profile, title, name, content)
+    written = Path(path)
+    written.write_text(page, encoding="utf-8")
+    return written
+
+
+def _times(layer: "Layer", figure: str) -> tuple[float, float]:
+    phases = layer.phases
+
+    def mean(phase: str) -> float:
+        return float(getattr(phases[phase], figure).mean)
+
+    return mean("forward") + mean("loss"), mean("backward")
+
+
+def _figure_class() -> "type[Figure]":
+    try:
+        return importlib.import_module("matplotlib.figure").Figure  # type: ignore[no-any-return]
+    except ImportError as error:
+        raise ImportError(
+            "layertrace cannot plot: there is no matplotlib. Install it: pip install matplotlib"
+        ) from error
+
+
+def plot(
+    profile: "Profile",
+    kind: str = "both",
+    path: str | os.PathLike[str] | None = None,
+    *,
+    clock: str | None = None,
+    limit: int = _MOST_BARS,
+) -> "Figure":
+    _one_of(kind, "kind of plot", _KINDS)
+    has_gpu = bool(profile.run.device)
+    clock = clock or ("gpu" if has_gpu else "host")
+    _one_of(clock, "clock", _CLOCKS)
+    if clock == "gpu" and not has_gpu:
+        raise Error("cannot plot the GPU's time", "no GPU was recorded", 'Use clock="host"')
+    if path is not None:
+        _ending(path, _PLOTS)
+    figure_class = _figure_class()
+
+    events_only = profile.health.gpu.timing == "events"
+    by = "host_ns" if clock == "host" else "event_ns" if events_only else "busy_ns"
+    all_bars: list[tuple[str, float, float]] = []
+    for layer in profile.layers:
+        if layer.ran and not layer.children:
+            forward, backward = _times(layer, by)
+            all_bars.append(
+                (
+                    layer.path or layer.name,
+                    forward if kind != "backward" else 0,
+                    backward if kind != "forward" else 0,
+                )
+            )
+    longest = sorted(all_bars, key=lambda bar: bar[1] + bar[2], reverse=True)[: max(1, limit)]
+    bars = [bar for bar in all_bars if bar in longest]
+    return _draw(figure_class, bars, len(all_bars), kind, clock, path)
+
+
+def _draw(
+    figure_class: "type[Figure]",
+    bars: list[tuple[str, float, float]],
+    of: int,
+    kind: str,
+    clock: str,
+    path: str | os.PathLike[str] | None,
+) -> "Figure":
+    most = max((forward + backward for _, forward, backward in bars), default=0.0)
+    unit, scale = next(
+        ((unit, scale) for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)) if most >= scale),
+        ("ns", 1.0),
+    )
+    figure = figure_class(figsize=(9, max(2.4, 1.3 + 0.24 * len(bars))), layout="constrained")
+    axes: Any = figure.add_subplot()
+    # A dollar would begin a formula.
+    names = [name.replace("$", r"\$") for name, _, _ in bars]
+    places = range(len(bars))
+    forward = [each / scale for _, each, _ in bars]
+    backward = [each / scale for _, _, each in bars]
+    if kind != "backward":
+        axes.barh(places, forward, height=0.72, color=_FORWARD, label="forward")
+    if kind != "forward":
+        left = forward if kind == "both" else None
+        axes.barh(places, backward, height=0.72, left=left, color=_BACKWARD, label="backward")
+    axes.set_yticks(places, names, fontsize=8)
+    axes.margins(y=0.01)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{'GPU' if clock == 'gpu' else 'host'} time per step ({unit})")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color="#dfe4e9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    shown = f", the {len(bars)} of {of} that took longest" if len(bars) < of else ""
+    axes.set_title(f"Layers without children{shown}", fontsize=10, loc="left")
+    if bars:
+        axes.legend(frameon=False, fontsize=9)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure

@@ -1,0 +1,25 @@
+// `layertrace graph`: the layers as a picture, by Graphviz.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include <layertrace/report.h>
+#include <layertrace/result.h>
+
+namespace layertrace::tools {
+
+struct GraphArguments {
+  std::string file;
+  std::string output = "-";  // by its ending: .dot, .gv, .svg, .pdf, .png
+  GraphOptions options;
+};
+
+// An unknown start node or ending is an error that says what there is; so is a picture where there
+// is no `dot` on PATH to draw it.
+Result<void> write_graph(const GraphArguments& arguments);
+
+void add_graph(CLI::App& app, int& exit_code);
+
+}  // namespace layertrace::tools
