@@ -52,6 +52,20 @@ TEST(CallTable, GivesThePlacesOfTheOldestToOthers) {
   }
 }
 
+TEST(CallTable, SaysBeforeItLosesACallThatNothingHasAskedFor) {
+  CallTable table(1);
+  EXPECT_FALSE(table.would_lose());
+  table.of(1).launched = true;
+  table.of(2).launched = true;
+  EXPECT_TRUE(table.would_lose());
+  table.find(1)->told = true;
+  EXPECT_FALSE(table.would_lose());
+  table.of(3);  // in the place of 1
+  EXPECT_TRUE(table.would_lose());
+  table.grow();
+  EXPECT_FALSE(table.would_lose());
+}
+
 TEST(CallTable, KeepsWhatItHasWhenItGrows) {
   CallTable table(2);
   for (std::uint32_t i = 1; i <= 6; ++i) table.of(10 * i).scope = i;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "attribute/span.h"
+#include "record/amounts.h"
 #include "record/record.h"
 
 namespace layertrace::test {
@@ -89,9 +90,28 @@ class ThreadScript {
     return begin_op(at, name).end_op(until);
   }
 
+  // What the operator that is about to end has computed.
+  ThreadScript& amounts(std::uint64_t at, std::string_view name, OpAmounts amounts);
+  ThreadScript& counting(std::uint64_t at, std::uint64_t key = 0, bool is_counted = true) {
+    return add(at, RecordKind::kCounted, 0, static_cast<std::uint8_t>(is_counted), key);
+  }
+  ThreadScript& input(std::uint64_t at, std::string_view shapes);
+  ThreadScript& output(std::uint64_t at, std::string_view shapes);
+  ThreadScript& take(std::uint64_t at, std::uint64_t address, std::uint64_t bytes,
+                     std::uint32_t device = kHostDevice) {
+    return add_memory(at, address, bytes, device, /*is_freed=*/false);
+  }
+  // An allocator of the host's does not tell how much it is.
+  ThreadScript& give_back(std::uint64_t at, std::uint64_t address, std::uint64_t bytes = 0,
+                          std::uint32_t device = kHostDevice) {
+    return add_memory(at, address, bytes, device, /*is_freed=*/true);
+  }
+
  private:
   ThreadScript& add(std::uint64_t at, RecordKind kind, std::uint32_t id = 0, std::uint8_t flags = 0,
                     std::uint64_t value = 0);
+  ThreadScript& add_memory(std::uint64_t at, std::uint64_t address, std::uint64_t bytes,
+                           std::uint32_t device, bool is_freed);
 
   Script& script_;
   Lane lane_;
@@ -172,6 +192,27 @@ inline ThreadScript& ThreadScript::add(std::uint64_t at, RecordKind kind, std::u
                                        std::uint8_t flags, std::uint64_t value) {
   const std::uint16_t window = is_begin(kind) ? window_ : std::uint16_t{0};
   script_.written.push_back({lane_, {at, value, sequence_, id, kind, flags, window}});
+  return *this;
+}
+inline ThreadScript& ThreadScript::amounts(std::uint64_t at, std::string_view name,
+                                           OpAmounts amounts) {
+  amounts.op = script_.name(name);
+  for (const AmountsPart part : {AmountsPart::kFlops, AmountsPart::kBytes, AmountsPart::kOthers})
+    script_.written.push_back({lane_, amounts_record(amounts, part, at)});
+  return *this;
+}
+inline ThreadScript& ThreadScript::input(std::uint64_t at, std::string_view shapes) {
+  return add(at, RecordKind::kShapes, index(script_.name(shapes)), 0);
+}
+inline ThreadScript& ThreadScript::output(std::uint64_t at, std::string_view shapes) {
+  return add(at, RecordKind::kShapes, index(script_.name(shapes)), 1);
+}
+inline ThreadScript& ThreadScript::add_memory(std::uint64_t at, std::uint64_t address,
+                                              std::uint64_t bytes, std::uint32_t device,
+                                              bool is_freed) {
+  script_.written.push_back(
+      {lane_,
+       {at, address, bytes, device, RecordKind::kMemory, static_cast<std::uint8_t>(is_freed), 0}});
   return *this;
 }
 inline ThreadScript& ThreadScript::enter(std::uint64_t at, std::string_view path) {

@@ -3,15 +3,18 @@
 
 #include <string>
 
+#include "attribute/folding.h"
 #include "attribute/records.h"
 #include "attribute/span_log.h"
 
 namespace layertrace {
 namespace {
 
+using test::fold;
 using test::resolve;
 using test::Script;
 using test::SpanLog;
+using test::stats_of;
 using test::text;
 using test::ThreadScript;
 
@@ -293,6 +296,21 @@ TEST(Owner, IsForgottenAfterManyCalls) {
   const std::string scopes = resolve(script, 20'000, /*max_intervals=*/1).scopes();
   EXPECT_NE(scopes.find("node Old <forgotten> [10001,10002)"), std::string::npos);
   EXPECT_NE(scopes.find("node New a [10003,10004)"), std::string::npos);
+}
+
+// The writer comes later than the program: by then the address may be a parameter's.
+TEST(Backward, AParameterOwnsOnlyWhatHappenedSinceItIsThere) {
+  Script script({"", "a"});
+  script.add_parameter(7, "a");
+  script.dictionary.parameters.back().since_ticks = 20;
+  ThreadScript& t = script.thread();
+  t.on(0).backward(10).accumulate(11, 7).end(12).end_backward(13);
+  t.backward(20).accumulate(21, 7).end(22).end_backward(23).step(30, 0);
+  const Profile profile = fold(script, 40);
+  EXPECT_EQ(profile.health.nodes, 2U);
+  ASSERT_EQ(profile.health.unattributed_nodes.size(), 1U);
+  EXPECT_EQ(profile.health.unattributed_nodes[0].count, 1U);
+  EXPECT_EQ(stats_of(profile, "a", Phase::kBackward).calls.mean, 1);
 }
 
 }  // namespace

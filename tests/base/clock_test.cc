@@ -111,6 +111,7 @@ TEST(HostInfo, FillsEveryField) {
   EXPECT_GT(run.memory_bytes, std::uint64_t{1} << 20);
   EXPECT_EQ(run.pid, static_cast<std::uint64_t>(getpid()));
   EXPECT_EQ(run.program, "base_test");
+  EXPECT_NE(run.command.find("base_test"), std::string::npos) << run.command;
   ASSERT_EQ(run.created.size(), std::string("2026-01-02T03:04:05Z").size()) << run.created;
   EXPECT_EQ(run.created[10], 'T');
   EXPECT_EQ(run.created.back(), 'Z');

@@ -24,6 +24,7 @@ using test::write_file;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 constexpr std::size_t kNoLimit = std::size_t{1} << 20;
 
@@ -261,6 +262,21 @@ TEST(OutputFile, RefusesAPlaceThatAnotherIsWritingTo) {
   const auto after = create(folder.file("run"));  // its own name is free again
   after->write(bytes_of("the next"));
   ASSERT_TRUE(after->commit());
+}
+
+TEST(OutputFile, ARecordingOfNothingLeavesAnEarlierFileAlone) {
+  const TempFolder folder;
+  EXPECT_FALSE(create(folder.file("new"))->leave_existing());  // there is none
+  const auto earlier = create(folder.file("run"));
+  earlier->write(bytes_of("good"));
+  ASSERT_TRUE(earlier->commit());
+  const auto file = create(folder.file("run"));
+  file->write(bytes_of("empty"));
+  ASSERT_TRUE(file->leave_existing());
+  EXPECT_EQ(read_file(folder.file("run")), "good");
+  ASSERT_TRUE(file->copy_to(folder.file("copy")));
+  EXPECT_EQ(read_file(folder.file("copy")), "empty");
+  EXPECT_THAT(folder.list(), UnorderedElementsAre("run", "copy", "new.part"));
 }
 
 // ---- Without a name ----

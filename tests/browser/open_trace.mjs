@@ -13,25 +13,12 @@
 // other machines, expectations not met. Exits with 1 if anything did.
 
 import {spawn} from 'node:child_process';
-import {accessSync, constants, readFileSync} from 'node:fs';
-import path from 'node:path';
+import {readFileSync} from 'node:fs';
 import {isDeepStrictEqual, parseArgs} from 'node:util';
 
-import {chromium} from 'playwright-core';
+import {startChromium} from './chromium.mjs';
 
 const VIEWPORT = {width: 1600, height: 900};
-
-const CHROMIUM_FLAGS = [
-  '--headless',
-  '--no-sandbox', // Chromium refuses to sandbox root
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', // nothing but this machine
-];
 
 // What the page reports about itself in every run (UI v52), none of it about the trace: a policy that
 // Chromium no longer knows, a probe for a native trace processor, a development server it thinks it
@@ -44,20 +31,6 @@ const HARMLESS = [
 ];
 
 const isHarmless = (text) => HARMLESS.some((pattern) => pattern.test(text));
-
-function findChromium() {
-  const folders = (process.env.PATH ?? '').split(path.delimiter);
-  const names = ['chromium', 'chromium-browser', 'google-chrome'];
-  for (const file of names.flatMap((name) => folders.map((folder) => path.join(folder, name)))) {
-    try {
-      accessSync(file, constants.X_OK);
-      return file;
-    } catch {
-      // not this one
-    }
-  }
-  throw new Error(`none of ${names.join(', ')} on PATH`);
-}
 
 // Starts the server on a free port. Resolves with the address it prints.
 function startView(bin, trace) {
@@ -244,7 +217,7 @@ async function run(options) {
   let browser;
   try {
     const address = await view.address;
-    browser = await chromium.launch({executablePath: findChromium(), args: CHROMIUM_FLAGS});
+    browser = await startChromium();
     return await visit(browser, address, options, queries);
   } finally {
     await browser?.close();

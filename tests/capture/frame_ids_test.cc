@@ -99,7 +99,7 @@ class HookProgram {
       LayerDef def{.path = "l" + std::to_string(i), .type = "Module"};
       if (i != 0) def.parent = LayerId{static_cast<std::uint32_t>(below(i))};
       const LayerId layer = recording->definitions().add_layer(def);
-      recording->definitions().add_parameter(kFirstWeight + i, layer);
+      recording->definitions().add_parameter({kFirstWeight + i, layer});
     }
     recording->open_window();
     return recording;

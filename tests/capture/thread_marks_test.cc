@@ -40,7 +40,7 @@ class ThreadMarks : public ::testing::Test {
     definitions.add_layer({.path = "", .type = "Net"});
     definitions.add_layer({.path = "body", .type = "Body", .parent = kNet});
     definitions.add_layer({.path = "body.layer", .type = "Linear", .parent = kBody});
-    definitions.add_parameter(kWeight, kLayer);
+    definitions.add_parameter({kWeight, kLayer});
     recording->open_window();
     return recording;
   }

@@ -24,8 +24,10 @@ int flood(const Arguments& arguments) {
   const int threads = std::stoi(arguments.at(2));
   constexpr std::uint64_t kLastPairs = 100;
   Net model;
-  Session session =
-      must_start(*model, {.output = output, .ops = false, .memory_cap_bytes = kMebibyte});
+  Session session = must_start(*model, {.output = output,
+                                        .ops = false,
+                                        .count = layertrace::Counting::kOff,
+                                        .memory_cap_bytes = kMebibyte});
   disk::hold();
   std::atomic<int> flooding{threads};
   std::atomic<bool> room{false};

@@ -184,7 +184,7 @@ int fork_in_hooks(const Arguments& arguments) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(100);
-      auto own = Session::start(model, {.ops = false});
+      auto own = Session::start(model, {.ops = false, .count = layertrace::Counting::kOff});
       if (!own) std::_Exit(53);
       {
         const layertrace::Scope region("a name of the child's");
@@ -207,7 +207,8 @@ int fork_in_hooks(const Arguments& arguments) {
 int threads(const Arguments& arguments) {
   const int count = std::stoi(arguments.at(1));
   Net model;
-  Session session = must_start(*model, {.output = arguments.at(0), .ops = false});
+  Session session = must_start(
+      *model, {.output = arguments.at(0), .ops = false, .count = layertrace::Counting::kOff});
   std::uint64_t pairs = 0;
   std::uint64_t steps = 0;
   for (int i = 0; i < count; i += 4) {
@@ -243,7 +244,8 @@ int sessions(const Arguments& arguments) {
   Net model;
   int wrong = 0;
   for (int i = 0; i < count; ++i) {
-    Session session = must_start(*model, {.output = arguments.at(0), .ops = false});
+    Session session = must_start(
+        *model, {.output = arguments.at(0), .ops = false, .count = layertrace::Counting::kOff});
     if (i % 3 == 1) std::this_thread::sleep_for(milliseconds(3));
     std::thread([&] { enter_scope_pairs(model, 5); }).join();
     const auto profile = stop_on_another_thread(session);

@@ -34,6 +34,11 @@ class CallBuilder {
     tensor.values_per_element = values_per_element;
     return add(std::move(name), tensor);
   }
+  CallBuilder& constant(std::string name, const Sizes& sizes) {
+    TensorShape tensor = shape(sizes, true);
+    tensor.needs_gradient = false;
+    return add(std::move(name), tensor);
+  }
   CallBuilder& tensors(std::string name, const std::vector<Sizes>& list) {
     auto& shapes = lists_.emplace_back();
     for (const Sizes& sizes : list) shapes.push_back(shape(sizes, true));

@@ -86,6 +86,18 @@ std::uint64_t naive_first_input(const RecurrentSetting& s) {
   return multiply_add.flops();
 }
 
+// What goes back from the first step to the state before it, for all layers and directions.
+std::uint64_t naive_first_state(const RecurrentSetting& s) {
+  MultiplyAdd multiply_add;
+  double sum = 0;
+  for (std::int64_t cell = 0; cell < std::int64_t{s.layers} * s.directions() * s.batch; ++cell) {
+    for (std::int64_t gate = 0; gate < s.gates * s.hidden; ++gate) {
+      for (std::int64_t unit = 0; unit < s.output(); ++unit) multiply_add(sum, 1, 1);
+    }
+  }
+  return multiply_add.flops();
+}
+
 std::uint64_t units(const RecurrentSetting& s) {
   return static_cast<std::uint64_t>(s.time * s.batch * s.hidden * s.layers * s.directions());
 }
@@ -151,11 +163,15 @@ TEST(Recurrent, AgreesWithLoopsForTheLibrarysLayers) {
     const auto backward = [&](const Sizes& mask) {
       CallBuilder call("aten::_cudnn_rnn_backward");
       describe(call);
+      call.tensor("hx", {std::int64_t{setting.layers} * setting.directions(), setting.batch,
+                         setting.hidden});
       return call.ints("output_mask", mask).flops();
     };
     EXPECT_EQ(backward({1, 1, 1, 1}), 2 * naive_layers(setting));
     EXPECT_EQ(backward({0, 1, 1, 1}), 2 * naive_layers(setting) - naive_first_input(setting));
-    EXPECT_EQ(backward({1, 0, 0, 0}), naive_layers(setting));
+    const std::uint64_t first_state = naive_first_state(setting);
+    EXPECT_EQ(backward({1, 0, 0, 1}), 2 * naive_layers(setting) - first_state);
+    EXPECT_EQ(backward({1, 0, 0, 0}), naive_layers(setting) - first_state);
   }
 }
 
@@ -181,6 +197,17 @@ TEST(Recurrent, CountsOneLayerOfOneDnnPerCall) {
       .integer("mode", 2)
       .flag("has_biases", true);
   EXPECT_EQ(backward.flops(), 2 * naive_layers(setting));
+
+  // What nobody needs is made all the same, but not counted.
+  CallBuilder in_part("aten::mkldnn_rnn_layer_backward");
+  in_part.constant("input", {3, 2, 5})
+      .tensor("weight1", {16, 5})
+      .tensor("weight2", {16, 4})
+      .constant("hx_", {2, 4})
+      .integer("mode", 2)
+      .flag("has_biases", true);
+  EXPECT_EQ(in_part.flops(),
+            2 * naive_layers(setting) - naive_first_input(setting) - naive_first_state(setting));
 }
 
 TEST(Recurrent, CountsOneStep) {

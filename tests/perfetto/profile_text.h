@@ -70,10 +70,47 @@ inline std::string profile_text(const Profile& profile) {
   text += "unattributed nodes\n" + causes_text(health.unattributed_nodes);
   for (const std::string& note : health.notes) text += fmt::format("note '{}'\n", note);
   const RunInfo& run = profile.run;
-  text += fmt::format("run '{}' {} '{}' '{}' '{}' '{}' {} {} {} '{}' '{}' '{}' {} '{}'\n",
-                      run.layertrace_version, run.format_version, run.torch_version, run.host,
-                      run.os, run.cpu, run.cpu_count, run.memory_bytes, run.pid, run.program,
-                      run.clock, run.created, run.ops, run.simulated);
+  text += fmt::format(
+      "run '{}' {} '{}' '{}' '{}' '{}' {} {} {} '{}' '{}' '{}' '{}' '{}' '{}' '{}' {} '{}'\n",
+      run.layertrace_version, run.format_version, run.torch_version, run.host, run.os, run.cpu,
+      run.cpu_count, run.memory_bytes, run.pid, run.program, run.name, run.command, run.commit,
+      run.python_version, run.clock, run.created, run.ops, run.simulated);
+  return text;
+}
+
+inline std::string amounts_text(const Amounts& amounts) {
+  std::string text = fmt::format(
+      "{:a} {:a} {:a} {:a} {:a} {:a} {:a}", amounts.flops, amounts.aux_flops, amounts.flops_causal,
+      amounts.bytes, amounts.activations, amounts.fvcore_flops, amounts.fvcore_activations);
+  for (const double flops : amounts.flops_by_format) text += fmt::format(" {:a}", flops);
+  return text;
+}
+
+// What was counted.
+inline std::string counted_text(const Profile& profile) {
+  std::string text = fmt::format("counted {:a}\n", profile.counted_share);
+  const auto add_phases = [&](const std::array<PhaseStats, kPhaseCount>& phases) {
+    for (const PhaseStats& stats : phases) {
+      text += fmt::format("  {} self {}\n", amounts_text(stats.amounts),
+                          amounts_text(stats.self_amounts));
+    }
+  };
+  for (const Layer& layer : profile.layers) {
+    text += fmt::format("layer '{}'\n", layer.path);
+    for (const CallShapes& each : layer.shapes)
+      text += fmt::format("  '{}' to '{}' {:a}\n", each.input, each.output, each.calls);
+    add_phases(layer.phases);
+  }
+  text += "outside\n";
+  add_phases(profile.outside);
+  for (const Operator& op : profile.operators) {
+    text += fmt::format("operator '{}' {:a} {:a} {}\n", op.name, op.calls, op.uncounted,
+                        amounts_text(op.amounts));
+    for (const Operator::Use& use : op.uses) {
+      text += fmt::format("  {} {} {:a} {}\n", use.layer, static_cast<int>(use.phase), use.calls,
+                          amounts_text(use.amounts));
+    }
+  }
   return text;
 }
 

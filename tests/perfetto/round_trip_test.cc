@@ -21,7 +21,18 @@ TEST(RoundTrip, GivesEveryCallAgain) {
 TEST(RoundTrip, GivesTheDefinitionsAgain) {
   Script script({"", "a", "a.b", "(Loss)"});
   script.dictionary.layers[2].shared_with = "a";
+  script.dictionary.layers[2].kernel_size = "3 × 3";
   fill(script);
+  script.dictionary.parameters.push_back({.address = ~std::uint64_t{0},
+                                          .owner = LayerId{2},
+                                          .name = "weight",
+                                          .shape = {64, 3, 0, 7},
+                                          .dtype = "bfloat16",
+                                          .elements = 9408,
+                                          .bytes = 18816,
+                                          .trainable = true});
+  script.dictionary.parameters.push_back(
+      {.address = 7, .owner = LayerId{0}, .name = "scale", .dtype = "float32", .buffer = true});
   const ReadBack back = read(write(script));
   ASSERT_EQ(back.dictionary.layers.size(), script.dictionary.layers.size());
   for (std::size_t i = 0; i < back.dictionary.layers.size(); ++i) {
@@ -33,7 +44,9 @@ TEST(RoundTrip, GivesTheDefinitionsAgain) {
     EXPECT_EQ(got.parent, put.parent);
     EXPECT_EQ(got.registered, put.registered);
     EXPECT_EQ(got.shared_with, put.shared_with);
+    EXPECT_EQ(got.kernel_size, put.kernel_size);
   }
+  EXPECT_EQ(back.dictionary.parameters, script.dictionary.parameters);
 }
 
 TEST(RoundTrip, GivesTheRunAndTheClosingRecordAgain) {
@@ -49,6 +62,10 @@ TEST(RoundTrip, GivesTheRunAndTheClosingRecordAgain) {
   EXPECT_EQ(run.cpu_count, 2U);
   EXPECT_EQ(run.pid, 4711U);
   EXPECT_EQ(run.program, "trainer");
+  EXPECT_EQ(run.name, "wide");
+  EXPECT_EQ(run.command, "trainer --lr 1");
+  EXPECT_EQ(run.commit, "0a1b");
+  EXPECT_EQ(run.python_version, "3.11.7");
   EXPECT_EQ(run.created, "2026-01-01T00:00:00Z");
   EXPECT_TRUE(run.ops);
   EXPECT_EQ(run.simulated, "simulated H100-class GPU");
@@ -80,6 +97,49 @@ TEST(RoundTrip, GivesTheSameProfile) {
   ASSERT_TRUE(loaded) << loaded.error().message();
   EXPECT_EQ(layers_json(*loaded), layers_json(live));
   EXPECT_EQ(tree(*loaded), tree(live));
+}
+
+TEST(RoundTrip, KeepsWhatTheDeviceCanDo) {
+  DeviceInfo device;
+  device.name = "CPU, 2 threads";
+  device.origin = "measured";
+  device.flops_per_s[1] = 123'456'789'012.5;
+  device.flops_per_s[0] = 61'728'394'506.25;
+  device.bytes_per_s = 12'345'678'901.5;
+  device.source = "AVX2, 30 ms";
+  const Script script({""});
+  Memory out;
+  const auto writer = TraceWriter::make(script.dictionary, out, a_run());
+  writer->describe_device(device);
+  writer->close(a_health(), kEnd);
+  EXPECT_EQ(read(out.bytes).summary->device, device);
+  const auto loaded = load(File(out.bytes).path());
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  EXPECT_EQ(loaded->device, device);
+}
+
+TEST(RoundTrip, KeepsWhatTheOptimizersStateTakes) {
+  const Script script({""});
+  for (const std::optional<double> bytes : {std::optional<double>(), std::optional<double>(4096)}) {
+    Memory out;
+    const auto writer = TraceWriter::make(script.dictionary, out, a_run());
+    writer->describe_optimizers(bytes);
+    writer->close(a_health(), kEnd);
+    const auto loaded = load(File(out.bytes).path());
+    ASSERT_TRUE(loaded) << loaded.error().message();
+    EXPECT_EQ(loaded->optimizer_state_bytes, bytes);
+  }
+}
+
+// A file that was cut does not tell; a table may know.
+TEST(RoundTrip, FindsADeviceByItsName) {
+  Script script({""});
+  script.thread().on(1).enter(2, "").leave(3);
+  RunInfo run = a_run();
+  run.device = "NVIDIA A100-SXM4-80GB";
+  const auto loaded = load(File(write(script, /*closed=*/false, run)).path());
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  EXPECT_EQ(loaded->device.origin, "published");
 }
 
 TEST(RoundTrip, KeepsNamesByteForByte) {

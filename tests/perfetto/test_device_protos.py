@@ -132,7 +132,7 @@ def test_layers_have_their_time_on_the_stream(trace: Decoded) -> None:
 
 
 def samples(trace: Decoded, name: str) -> list[tuple[int, float]]:
-    (track,) = tracks(trace, name)
+    (track,) = (track for track in trace.tracks.values() if track.name == name)
     return [(each.ns, each.value) for each in trace.samples if each.track == track.uuid]
 
 
@@ -140,6 +140,53 @@ def test_memory_is_as_it_was_told(trace: Decoded) -> None:
     values = [value for _, value in samples(trace, "memory allocated")]
     assert values == [3 << 20, 1 << 20] * STEPS
     assert [value for _, value in samples(trace, "memory reserved")] == [8 << 20] * STEPS
+
+
+def test_what_was_counted_is_on_slices(trace: Decoded) -> None:
+    """Where one clicks: on an operator, or on a module's call. All else is an instant."""
+    linears = [each for each in trace.slices if "bytes" in each.end_args]
+    assert len(linears) == 4 * STEPS
+    for each in linears:
+        assert each.track in {trace.ops_track(thread) for thread in trace.threads}
+        assert each.end_args == {
+            "flops": 2**63 + 5,
+            "flops_causal": 0,
+            "bytes": 96,
+            "format": "fp32",
+        }
+    calls = [each for each in trace.slices if "input" in each.end_args]
+    assert Counter((each.path, each.category) for each in calls) == {
+        (path, "forward"): STEPS for path in ("a", "b")
+    }
+    assert all(
+        each.end_args
+        == {
+            "input": "gemm",
+            "output": "multi_tensor_adam",
+            "flops": 2**63 + 5,
+            "macs": (2**63 + 5) // 2,
+        }
+        for each in calls
+    )
+    # Two of them are more than fits: the most there is, and not what is left over.
+    roots = [each for each in trace.slices if each.path == "" and "flops" in each.end_args]
+    assert Counter(each.category for each in roots) == {"forward": STEPS, "backward": STEPS}
+    assert all(each.end_args == {"flops": 2**64 - 1, "macs": 2**63 - 1} for each in roots)
+    others = [each for each in trace.instants if "aux_flops" in each.args]
+    assert Counter((each.name, each.category, each.args["path"]) for each in others) == {
+        ("gemm", phase, path): STEPS for path in ("a", "b") for phase in ("forward", "backward")
+    }
+
+
+def test_stretches_and_blocks_are_instants(trace: Decoded) -> None:
+    stretches = [each for each in trace.instants if "key" in each.args]
+    assert {trace.tracks[each.track].name for each in stretches} == {"counting"}
+    assert [each.name for each in stretches] == ["counted"] + ["as counted before"] * (STEPS - 1)
+    blocks = [each for each in trace.instants if "address" in each.args]
+    assert {trace.tracks[each.track].name for each in blocks} == {"memory"}
+    assert Counter(each.name for each in blocks) == {"allocated": 2 * STEPS, "freed": 2 * STEPS}
+    held = [value for _, value in samples(trace, "memory allocated (host)")]
+    assert held == [512, 512, 0, 0] * STEPS
 
 
 def test_busy_and_queue_add_up(trace: Decoded) -> None:

@@ -45,6 +45,10 @@ inline RunInfo a_run() {
   run.memory_bytes = std::uint64_t{1} << 34;
   run.pid = 4711;
   run.program = "trainer";
+  run.name = "wide";
+  run.command = "trainer --lr 1";
+  run.commit = "0a1b";
+  run.python_version = "3.11.7";
   run.clock = "tsc";
   run.created = "2026-01-01T00:00:00Z";
   run.simulated = "simulated H100-class GPU";

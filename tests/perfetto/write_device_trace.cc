@@ -100,7 +100,26 @@ class Training {
     kernel.call = call_of(layer);
     activities_.push_back(kernel);
     pass(20);
+    count(lane, begin);
     writer_.end(lane, Track::kActivities, now_ns_, EndedBy::kExit);
+  }
+
+  // It took a block of memory and computed; what called it, and has no slice, some more.
+  void count(Lane lane, const SpanBegin& op) {
+    AmountsSpan span;
+    span.ns = now_ns_;
+    span.phase = op.phase;
+    span.layer = op.layer;
+    writer_.memory(lane, {.ns = now_ns_,
+                          .phase = op.phase,
+                          .layer = op.layer,
+                          .address = 0x1000 + passes_,
+                          .bytes = 512,
+                          .is_freed = op.phase == Phase::kBackward});
+    span.amounts = {.op = NameId{kGemm}, .aux_flops = 7};
+    writer_.amounts(lane, span);
+    span.amounts = {.op = op.name, .flops = kFlops, .bytes = 96, .format = 1};
+    writer_.amounts(lane, span);
   }
 
   void launch(std::uint32_t tid, LayerId layer, Phase phase, Name name) {
@@ -138,10 +157,13 @@ class Training {
 
   void forward() {
     ++passes_;
+    writer_.counting(0, {now_ns_, 42, passes_ == 1});
     enter(0, kRoot, Phase::kForward);
     for (const LayerId layer : {LayerId{1}, LayerId{2}}) {
       enter(0, layer, Phase::kForward);
+      writer_.shapes(0, {now_ns_, layer, NameId{kGemm}, false});
       op(0, layer, Phase::kForward);
+      writer_.shapes(0, {now_ns_, layer, NameId{kAdam}, true});
       leave(0);
     }
     leave(0);
@@ -191,6 +213,8 @@ class Training {
     calls_.clear();
     activities_.clear();
   }
+
+  static constexpr std::uint64_t kFlops = (std::uint64_t{1} << 63) + 5;
 
   TraceWriter& writer_;
   std::uint64_t now_ns_;

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import SOURCE_DIR, TRACES, Demo, layertrace, layertrace_output
 
-COMMANDS = ("tree", "layers", "kernels", "info", "view")
+COMMANDS = ("tree", "layers", "kernels", "info", "report", "graph", "view")
 
 
 def documented_keys(section: str) -> set[str]:
@@ -43,6 +43,121 @@ def test_the_tree_takes_its_options(demo: Demo) -> None:
     assert "\x1b[" in layertrace_output("tree", demo.trace, "--color", "always")
 
 
+def test_a_list_of_columns_is_one_argument(demo: Demo) -> None:
+    """What comes after it is the file."""
+    tree = layertrace_output("tree", "--columns", "type,forward", demo.trace, "--depth", "0")
+    assert tree == layertrace_output(
+        "tree", demo.trace, "--columns", "type,forward", "--depth", "0"
+    )
+    assert tree.split("\n\n")[1].splitlines()[0].split() == ["layer", "type", "forward"]
+
+
+def test_layers_are_sorted_by_what_they_compute() -> None:
+    trace = TRACES / "residual_cnn_counted_gpu.pftrace"
+    tree = layertrace_output(
+        "tree", trace, "--sort", "flops", "--depth", "1", "--columns", "type,flops"
+    )
+    rows = [line.split()[1] for line in tree.splitlines() if "── " in line and "…" not in line]
+    assert rows[0] == "blocks"
+    unknown = layertrace("tree", trace, "--sort", "colour")
+    assert unknown.returncode == 1
+    assert "flops" in unknown.stderr and "memory" in unknown.stderr
+
+
+def test_columns_that_need_counting_say_why_they_are_empty() -> None:
+    tree = layertrace_output("tree", TRACES / "residual_cnn.pftrace", "--columns", "flops,macs")
+    assert "Operators were not counted, so there is nothing to show for flops, macs: " in tree
+    assert "(loss)" not in tree
+
+
+COUNTED = TRACES / "residual_cnn_counted_gpu.pftrace"
+
+
+def test_the_tree_in_brackets_with_exact_counts() -> None:
+    tree = layertrace_output(
+        "tree", COUNTED, "--style", "brackets", "--columns", "type,params,macs"
+    )
+    layers = json.loads(layertrace_output("layers", COUNTED))["layers"]
+    (head,) = (layer for layer in layers if layer["path"] == "head")
+    flops = sum(
+        phase["flops"] for phase in head.values() if isinstance(phase, dict) and "flops" in phase
+    )
+    macs = int(flops / 2)
+    assert f"── head [Type=Linear, Parameters={head['params']}, MACs={macs}]" in tree
+
+
+def test_filters_of_the_tree() -> None:
+    tree = layertrace_output("tree", COUNTED, "--type", "Linear", "--view", "cost")
+    assert "── head" in tree and "── blocks" not in tree
+    assert "Shown: 1 of " in tree
+    assert "No layer is there with a path like" in layertrace_output(
+        "tree", COUNTED, "--match", "x*"
+    )
+    wrong = layertrace("tree", COUNTED, "--min-share", "many")
+    assert wrong.returncode == 1
+    assert "it is no percentage" in wrong.stderr
+    most = layertrace_output("tree", COUNTED, "--min-share", "10%", "--no-fold")
+    assert "── head" not in most and "── blocks" in most
+
+
+@pytest.mark.parametrize(
+    ("option", "known"),
+    [
+        ("--view", "time, cost, memory, roofline, all"),
+        ("--style", "columns, brackets"),
+        ("--format", "text, repr, json"),
+        ("--columns", "type, forward, "),
+    ],
+)
+def test_unknown_names_list_those_that_exist(option: str, known: str) -> None:
+    unknown = layertrace("tree", COUNTED, option, "colour")
+    assert unknown.returncode == 1
+    assert f"no such name. Use one of: {known}" in unknown.stderr
+    assert unknown.stderr.count("\n") == 1
+
+
+def test_the_tree_as_repr_and_as_json() -> None:
+    text = layertrace_output("tree", COUNTED, "--format", "repr")
+    assert re.search(r"^  \(head\): Linear\(Forward Time: \S+ms\|", text, flags=re.MULTILINE)
+    nested = json.loads(layertrace_output("tree", COUNTED, "--format", "json"))
+    layers = json.loads(layertrace_output("layers", COUNTED))["layers"]
+    (head,) = (layer for layer in layers if layer["path"] == "head")
+    assert nested["children"]["head"]["forward_ns"] == head["forward"]["host_ns"]
+    assert nested["children"]["head"].keys() == documented_keys("Nested layers") - {
+        "Sequential",
+        "ModuleList",
+        "ModuleDict",
+    }
+    part = layertrace_output(
+        "tree", COUNTED, "--format", "json", "--start", "blocks", "--depth", "0"
+    )
+    assert json.loads(part)["children"] == {}
+
+
+def test_info_tells_of_the_gpu_and_of_counts() -> None:
+    counted = layertrace_output("info", TRACES / "residual_cnn_counted_gpu.pftrace")
+    lines = dict(line.split(maxsplit=1) for line in counted.splitlines())
+    assert re.search(r": \d+ kernels, \d+ copies and sets, asked for by \d+ calls$", lines["GPU"])
+    assert "TFLOP/s" in lines["peaks"] and "simulated" in lines["peaks"]
+    assert re.match(r"\d+ of \d+ steps: \d+ operators", lines["counted"])
+    plain = layertrace_output("info", TRACES / "residual_cnn.pftrace")
+    lines = dict(line.split(maxsplit=1) for line in plain.splitlines())
+    assert lines["GPU"] == "none was recorded"
+    assert lines["counted"].startswith("no step")
+
+
+def test_conventions_have_only_keys_of_their_own() -> None:
+    trace = TRACES / "residual_cnn_counted_gpu.pftrace"
+
+    def keys(convention: str) -> set[str]:
+        return set(json.loads(layertrace_output("layers", trace, "--convention", convention)))
+
+    sizes = {"model_size_mb", "footprint_mb"}
+    assert not sizes & keys("fvcore")
+    assert sizes <= keys("deeplite")
+    assert "activations_by_module" not in keys("torchinfo")
+
+
 def test_info_says_what_is_there(demo: Demo) -> None:
     info = layertrace_output("info", demo.trace)
     lines = dict(line.split(maxsplit=1) for line in info.splitlines())
@@ -63,11 +178,14 @@ def test_layers_has_the_documented_keys(demo: Demo) -> None:
         assert layer.keys() <= documented_keys("A layer")
         assert layer.keys() >= documented_keys("A layer") - phases - {"communication"}
         assert layer["forward"].keys() == figures
-        assert layer["forward"]["stdev"].keys() == figures - {"min", "max", "median", "stdev"}
+        over_steps = layer["forward"]["stdev"].keys()
+        times = {"host_ns", "self_host_ns", "activity_ns", "self_activity_ns", "busy_ns"}
+        assert over_steps == times | {"calls", "activities", "launches", "event_ns", "idle_ns"}
+        assert over_steps < figures
     for step in profile["steps"]:
         assert step.keys() == documented_keys("A step") - set(step["phases"])
     assert profile["health"].keys() == documented_keys("`health`") - {"count", "ns", "names"}
-    assert profile["run"].keys() == documented_keys("`run`") - {"tsc", "boottime"}
+    assert profile["run"].keys() == documented_keys("`run`") - {"tsc", "boottime", "imported_from"}
     assert profile["health"]["attributed_share"] > 0.9
 
 

@@ -18,7 +18,7 @@ TEST(Definitions, AreCopiedOnceEach) {
   std::vector<ParameterDef> parameters;
   EXPECT_EQ(definitions.add_layer({.path = "", .type = "Net"}), LayerId{0});
   EXPECT_EQ(definitions.add_layer({.path = "a", .parent = LayerId{0}}), LayerId{1});
-  definitions.add_parameter(100, LayerId{1});
+  definitions.add_parameter({100, LayerId{1}});
   definitions.copy_new(layers, parameters);
   ASSERT_EQ(layers.size(), 2u);
   ASSERT_EQ(parameters.size(), 1u);
@@ -31,6 +31,21 @@ TEST(Definitions, AreCopiedOnceEach) {
   EXPECT_EQ(layers[1].parent, LayerId{0});
   EXPECT_EQ(layers[2].path, "b");
   EXPECT_EQ(parameters[0].address, 100u);
+}
+
+TEST(Definitions, GiveATiedWeightToItsFirstOwner) {
+  Definitions definitions;
+  definitions.add_layer({.path = "a"});
+  definitions.add_layer({.path = "b"});
+  definitions.add_parameter({.address = 100, .owner = LayerId{0}, .name = "weight"});
+  definitions.add_parameter({.address = 100, .owner = LayerId{1}, .name = "tied"});
+  EXPECT_EQ(definitions.try_owner_of(100), LayerId{0});
+  std::vector<LayerDef> layers;
+  std::vector<ParameterDef> parameters;
+  definitions.copy_new(layers, parameters);
+  ASSERT_EQ(parameters.size(), 2u);
+  EXPECT_EQ(parameters[1].name, "tied");
+  EXPECT_EQ(parameters[1].owner, LayerId{1});
 }
 
 TEST(NameTable, GivesEachNameOneId) {

@@ -30,6 +30,12 @@ const Keys kFigures{"calls",       "host_ns",          "self_host_ns", "activiti
                     "activity_ns", "self_activity_ns", "busy_ns",      "launches",
                     "event_ns",    "idle_ns"};
 
+const Keys kAmounts{"flops",          "macs",          "aux_flops",        "flops_causal",
+                    "bytes",          "activations",   "self_flops",       "self_macs",
+                    "self_aux_flops", "self_bytes",    "self_activations", "memory",
+                    "flops_per_s",    "bytes_per_s",   "intensity",        "roof",
+                    "roof_share",     "unexplained_ns"};
+
 // Each figure another number, so that none can stand in for another.
 PhaseStats counted(double first) {
   PhaseStats stats;
@@ -44,7 +50,8 @@ PhaseStats counted(double first) {
 
 TEST(LayersJson, HasItsPartsInOrder) {
   EXPECT_EQ(keys(parsed(made::small_net())),
-            (Keys{"layers", "steps", "health", "phases", "run", "kernels", "idle"}));
+            (Keys{"layers", "steps", "health", "phases", "run", "kernels", "idle", "device", "mfu",
+                  "hfu", "counted_share", "memory", "uncounted", "operators"}));
   EXPECT_EQ(layers_json(made::small_net()), layers_json(made::small_net()));
 }
 
@@ -52,8 +59,29 @@ TEST(LayersJson, DescribesEveryLayer) {
   const Json layers = parsed(made::small_net())["layers"];
   ASSERT_EQ(layers.size(), 8u);
   const Json& root = layers[0];
-  EXPECT_EQ(keys(root), (Keys{"path", "name", "type", "parent", "calls", "ran", "registered",
-                              "shared_with", "forward", "backward"}));
+  EXPECT_EQ(keys(root), (Keys{"path",
+                              "name",
+                              "type",
+                              "parent",
+                              "calls",
+                              "ran",
+                              "registered",
+                              "shared_with",
+                              "forward",
+                              "backward",
+                              "params",
+                              "params_share",
+                              "params_trainable",
+                              "param_bytes",
+                              "buffer_bytes",
+                              "self_params",
+                              "self_params_trainable",
+                              "self_param_bytes",
+                              "parameters",
+                              "kernel_size",
+                              "input_shapes",
+                              "output_shapes",
+                              "shape_calls"}));
   EXPECT_EQ(root["path"], "");
   EXPECT_EQ(root["name"], "Net");
   EXPECT_EQ(root["type"], "Net");
@@ -91,6 +119,7 @@ TEST(LayersJson, HasFiveStatisticsOfTenFiguresPerPhase) {
     const Json& phase = layer.at(phases[i]);
     Keys expected = kFigures;
     expected.insert(expected.end(), {"min", "max", "median", "stdev"});
+    expected.insert(expected.end(), kAmounts.begin(), kAmounts.end());
     EXPECT_EQ(keys(phase), expected);
     for (std::size_t k = 0; k < kFigures.size(); ++k) {
       const auto first = static_cast<double>(100 * (i + 1) + 10 * k);
@@ -142,9 +171,10 @@ TEST(LayersJson, ListsTheSteps) {
             R"({"forward":1,"loss":2,"backward":3,"recompute":4,"optimizer":5,)"
             R"("communication":6,"data":7,"other":8})");
   EXPECT_EQ(steps[0]["devices"], Json::array());
-  EXPECT_EQ(steps[1]["devices"].dump(),
-            R"([{"device":0,"busy_ns":10,"idle_ns":20,"exposed_copy_ns":3},)"
-            R"({"device":1,"busy_ns":11,"idle_ns":19,"exposed_copy_ns":4}])");
+  EXPECT_EQ(
+      steps[1]["devices"].dump(),
+      R"([{"device":0,"busy_ns":10,"idle_ns":20,"exposed_copy_ns":3,"exposed_communication_ns":0},)"
+      R"({"device":1,"busy_ns":11,"idle_ns":19,"exposed_copy_ns":4,"exposed_communication_ns":0}])");
 }
 
 TEST(LayersJson, TellsTheHealth) {
@@ -179,19 +209,51 @@ TEST(LayersJson, TellsTheHealth) {
         "untimed": 0, "reversed": 0, "early": 20, "outside_steps": 0, "event_pairs": 21, "events_missed": 22,
         "events_capturing": 23, "earlier_graphs": 24},
     "steps": 2, "steps_marked": true, "notes": ["one", "two"],
-    "device": "a GPU", "cupti_version": 130200, "timing": "both", "simulated": "a simulated GPU"})"));
+    "device": "a GPU", "cupti_version": 130200, "timing": "both", "simulated": "a simulated GPU",
+    "rejected": {}, "source": null})"));
+}
+
+TEST(LayersJson, TellsWhatBecameOfAnImportedTrace) {
+  Profile profile;
+  profile.health.source = {
+      .events = 9, .kept = 4, .merged = 3, .left_out = {{"a counter", 1, 0, {}}}};
+  profile.health.rejected = {{"negative duration", 1, 0, {}}};
+  profile.run.imported_from = "Kineto";
+  const Json json = parsed(profile);
+  EXPECT_EQ(json["health"]["source"],
+            Json::parse(R"({"events": 9, "kept": 4, "merged": 3, "left_out": {"a counter": 1}})"));
+  EXPECT_EQ(json["health"]["rejected"],
+            Json::parse(R"({"negative duration": {"count": 1, "ns": 0, "names": {}}})"));
+  EXPECT_EQ(json["run"]["imported_from"], "Kineto");
 }
 
 TEST(LayersJson, TellsOfTheRun) {
   Profile profile;
-  profile.run = {"0.1.0", 2,           "2.4.1",
-                 "box",   "Linux 6.1", "EPYC",
-                 8,       1024,        77,
-                 "train", "tsc",       "2025-01-02T03:04:05Z",
-                 false,   "a GPU",     "a simulated GPU"};
+  profile.run = {.layertrace_version = "0.1.0",
+                 .format_version = 2,
+                 .torch_version = "2.4.1",
+                 .host = "box",
+                 .os = "Linux 6.1",
+                 .cpu = "EPYC",
+                 .cpu_count = 8,
+                 .memory_bytes = 1024,
+                 .pid = 77,
+                 .program = "train",
+                 .name = "wide",
+                 .command = "train --lr 1",
+                 .commit = "0a1b",
+                 .python_version = "3.11.7",
+                 .clock = "tsc",
+                 .created = "2025-01-02T03:04:05Z",
+                 .ops = false,
+                 .device = "a GPU",
+                 .simulated = "a simulated GPU",
+                 .summary = false,
+                 .imported_from = ""};
   EXPECT_EQ(parsed(profile)["run"], Json::parse(R"({
     "layertrace_version": "0.1.0", "format_version": 2, "torch_version": "2.4.1", "host": "box", "os": "Linux 6.1",
-    "cpu": "EPYC", "cpu_count": 8, "memory_bytes": 1024, "pid": 77, "program": "train", "clock": "tsc",
+    "cpu": "EPYC", "cpu_count": 8, "memory_bytes": 1024, "pid": 77, "program": "train",
+    "name": "wide", "command": "train --lr 1", "commit": "0a1b", "python_version": "3.11.7", "clock": "tsc",
     "created": "2025-01-02T03:04:05Z", "ops": false, "device": "a GPU",
     "simulated": "a simulated GPU"})"));
 }
@@ -240,9 +302,80 @@ TEST(LayersJson, SurvivesAnEmptyProfile) {
   EXPECT_EQ(json["health"]["notes"], Json::array());
 }
 
+TEST(LayersJson, TellsWhatWasCounted) {
+  const Json json = parsed(made::counted_net());
+  const Json& linear = json["layers"][1];
+  const Json& forward = linear["forward"];
+  EXPECT_EQ(forward["flops"], 4'000'000'000);
+  EXPECT_EQ(forward["macs"], 2'000'000'000);
+  EXPECT_EQ(forward["aux_flops"], 1'000'000);
+  EXPECT_EQ(forward["flops_causal"], 4'000'000'000);
+  EXPECT_EQ(forward["bytes"], 20'000'000);
+  EXPECT_EQ(forward["activations"], 500'000);
+  EXPECT_EQ(forward["self_flops"], 4'000'000'000);
+  EXPECT_EQ(forward["memory"],
+            Json::parse(R"({"peak": 3000, "kept": 2000, "freed": 500, "allocated": 2500})"));
+  // 4 GFLOP take 40 µs at 100 TFLOP/s, 20 MB 20 µs at 1 TB/s; it took 80.
+  EXPECT_EQ(forward["flops_per_s"], 50'000'000'000'000);
+  EXPECT_EQ(forward["bytes_per_s"], 250'000'000'000);
+  EXPECT_EQ(forward["intensity"], 200);
+  EXPECT_EQ(forward["roof"], "compute");
+  EXPECT_EQ(forward["roof_share"], 0.5);
+  EXPECT_EQ(forward["unexplained_ns"], 40'000);
+  EXPECT_TRUE(json["layers"][2]["forward"]["roof"].is_null());
+
+  EXPECT_EQ(linear["params"], 1'000'000);
+  EXPECT_EQ(linear["params_trainable"], 900'000);
+  EXPECT_EQ(linear["param_bytes"], 2'000'000);
+  EXPECT_EQ(linear["kernel_size"], "3 × 3");
+  EXPECT_EQ(linear["input_shapes"], Json::parse(R"(["bfloat16[8, 1000]"])"));
+  EXPECT_EQ(linear["output_shapes"], Json::parse(R"(["bfloat16[8, 500]"])"));
+  EXPECT_EQ(linear["shape_calls"], Json::parse("[1]"));
+  EXPECT_EQ(linear["parameters"], Json::parse(R"([{"name": "weight", "shape": [500, 2000],
+    "dtype": "bfloat16", "elements": 1000000, "bytes": 2000000, "trainable": true,
+    "buffer": false, "shared_with": null}])"));
+}
+
+TEST(LayersJson, HasTheMemoryOverAStepAsColumns) {
+  Profile profile = made::small_net();
+  profile.device_memory.resize(1);
+  profile.device_memory[0].timeline = {{5, 30, 1, Phase::kForward}, {9, 10.5, -1, Phase::kData}};
+  EXPECT_EQ(parsed(profile)["memory"]["devices"][0]["timeline"],
+            Json::parse(R"({"ns": [5, 9], "bytes": [30, 10.5], "phase": ["forward", "data"]})"));
+}
+
+TEST(LayersJson, TellsWhatTheDeviceCanDoAndWhatWasUsed) {
+  const Json json = parsed(made::counted_net());
+  EXPECT_EQ(json["device"], Json::parse(R"({"name": "some GPU", "origin": "published", "count": 1,
+    "peaks": {"fp64": null, "fp32": null, "tf32": null, "fp16": null, "bf16": 100000000000000,
+    "fp8": null, "int8": null, "fp4": null}, "bytes_per_s": 1000000000000,
+    "source": "its datasheet"})"));
+  EXPECT_DOUBLE_EQ(json["mfu"], 0.12);
+  EXPECT_DOUBLE_EQ(json["hfu"], 0.16);
+  EXPECT_EQ(json["counted_share"], 1);
+  EXPECT_EQ(json["uncounted"], Json::parse(R"([{"name": "my::op", "calls": 2, "share": 0.25}])"));
+  ASSERT_EQ(json["operators"].size(), 2u);
+  EXPECT_EQ(json["operators"][0], Json::parse(R"({"name": "aten::mm", "calls": 4,
+    "flops": 16000000000, "macs": 8000000000, "aux_flops": 0, "flops_causal": 16000000000,
+    "bytes": 80000000, "activations": 500000, "host_ns": 3000})"));
+
+  const Json none = parsed(Profile());
+  EXPECT_TRUE(none["device"].is_null() && none["mfu"].is_null() && none["hfu"].is_null());
+  EXPECT_EQ(none["operators"], Json::array());
+  EXPECT_EQ(none["uncounted"], Json::array());
+}
+
+TEST(LayersJson, WritesAmountsAsExactIntegers) {
+  made::ProfileMaker net;
+  net.root("Net");
+  net[0].phases[0].amounts.flops = 9'007'199'254'740'992;  // 2^53
+  EXPECT_NE(layers_json(net.profile).find("\"flops\":9007199254740992,\"macs\":4503599627370496,"),
+            std::string::npos);
+}
+
 TEST(LayersJson, PutsOneLayerOnALine) {
   const std::string text = layers_json(made::small_net());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 6 + 1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 13 + 1);
   EXPECT_TRUE(text.ends_with("}\n"));
 }
 

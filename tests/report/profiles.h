@@ -9,6 +9,8 @@
 
 #include <layertrace/profile.h>
 
+#include "roofline/rates.h"
+
 namespace layertrace::made {
 
 inline constexpr double kUs = 1e3;
@@ -220,6 +222,74 @@ inline Profile gpu_net() {
   profile.health.gpu.cupti_version = 130200;
   profile.health.activities = 24;
   profile.health.activity_ns = 2'898'000;
+  return profile;
+}
+
+// A net whose operators were counted, on a GPU with 100 TFLOP/s in bf16 and 1 TB/s: a linear layer
+// whose forward runs again in the backward, and one without any product. One step of 1 ms.
+inline Profile counted_net() {
+  ProfileMaker net;
+  const int root = net.root("Net", {200 * kUs, 300 * kUs, 1, 6});
+  const int linear = net.layer(root, "fc", "Linear", {100 * kUs, 200 * kUs, 1, 4});
+  net.layer(root, "act", "ReLU", {50 * kUs, 50 * kUs, 1, 2});
+  constexpr std::size_t kBf16 = 4;
+  const auto count = [&](Phase phase, double gflops, double busy_us) {
+    Amounts amounts{.flops = gflops * 1e9,
+                    .flops_causal = gflops * 1e9,
+                    .bytes = gflops * 5e6,
+                    .fvcore_flops = gflops * 5e8};
+    if (phase == Phase::kForward) {
+      amounts.aux_flops = 1e6;
+      amounts.activations = 5e5;
+    }
+    amounts.flops_by_format[kBf16] = amounts.flops;
+    for (const int layer : {root, linear}) {
+      PhaseStats& stats = net[layer].phases[static_cast<std::size_t>(phase)];
+      stats.amounts = amounts;
+      stats.busy_ns = stats.activity_ns = constant(busy_us * kUs);
+    }
+    PhaseStats& own = net[linear].phases[static_cast<std::size_t>(phase)];
+    own.self_amounts = amounts;
+    own.self_activity_ns = constant(busy_us * kUs);
+  };
+  count(Phase::kForward, 4, 80);
+  count(Phase::kBackward, 8, 160);
+  count(Phase::kRecompute, 4, 80);
+  net[linear].phases[0].memory = {.allocated = 2500, .freed = 500, .kept = 2000, .peak = 3000};
+  net[linear].params = net[linear].self_params = 1'000'000;
+  net[linear].params_trainable = 900'000;
+  net[linear].param_bytes = 2'000'000;
+  net[linear].parameters.emplace_back();
+  Parameter& weight = net[linear].parameters.back();
+  weight.name = "weight";
+  weight.shape = {500, 2000};
+  weight.dtype = "bfloat16";
+  weight.elements = 1'000'000;
+  weight.bytes = 2'000'000;
+  weight.trainable = true;
+  net[linear].kernel_size = "3 × 3";
+  net[linear].shapes = {{"bfloat16[8, 1000]", "bfloat16[8, 500]", 1}};
+  net.steps({1 * kMs});
+
+  Profile profile = std::move(net.profile);
+  profile.run.device = "some GPU";
+  profile.device.name = "some GPU";
+  profile.device.origin = "published";
+  profile.device.flops_per_s[kBf16] = 100e12;
+  profile.device.bytes_per_s = 1e12;
+  profile.device.source = "its datasheet";
+  profile.counted_share = 1;
+  profile.operators.resize(2);
+  Operator& mm = profile.operators[0];
+  mm.name = "aten::mm";
+  mm.calls = 4;
+  mm.host_ns = 3000;
+  mm.amounts = {.flops = 16e9, .flops_causal = 16e9, .bytes = 80e6, .activations = 5e5};
+  Operator& custom = profile.operators[1];
+  custom.name = "my::op";
+  custom.calls = custom.uncounted = 2;
+  custom.host_ns = 1000;
+  roofline::fill_rates(profile);
   return profile;
 }
 

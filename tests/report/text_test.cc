@@ -117,19 +117,63 @@ TEST(Numbers, OfBytesHaveAUnit) {
 TEST(Names, OfColumnsAndSortKeysAreParsed) {
   EXPECT_EQ(*parse_column("activity_time"), Column::kActivityTime);
   EXPECT_EQ(*parse_sort_key("definition"), SortKey::kDefinition);
-  const char* columns[] = {"type",      "forward",     "backward",          "total",
-                           "recompute", "self",        "activity_time",     "busy",
-                           "calls",     "activities",  "gpu_forward",       "gpu_backward",
-                           "kernels",   "launches",    "gpu_event_forward", "gpu_event_backward",
-                           "idle",      "launch_bound"};
+  const char* columns[] = {"type",
+                           "forward",
+                           "backward",
+                           "total",
+                           "recompute",
+                           "self",
+                           "activity_time",
+                           "busy",
+                           "calls",
+                           "activities",
+                           "gpu_forward",
+                           "gpu_backward",
+                           "kernels",
+                           "launches",
+                           "gpu_event_forward",
+                           "gpu_event_backward",
+                           "idle",
+                           "launch_bound",
+                           "params",
+                           "params_trainable",
+                           "param_bytes",
+                           "kernel_size",
+                           "input_shapes",
+                           "output_shapes",
+                           "forward_flops",
+                           "backward_flops",
+                           "flops",
+                           "macs",
+                           "aux_flops",
+                           "bytes",
+                           "activations",
+                           "memory_peak",
+                           "memory_kept",
+                           "tflops",
+                           "gbs",
+                           "intensity",
+                           "roof",
+                           "peak_share",
+                           "unexplained",
+                           "name",
+                           "path",
+                           "share",
+                           "gpu_total",
+                           "gpu_event_total"};
   for (std::size_t i = 0; i < std::size(columns); ++i) {
     EXPECT_EQ(*parse_column(columns[i]), static_cast<Column>(i));
   }
-  EXPECT_EQ(parse_column("Forward").error().message(),
-            "cannot use \"Forward\" as a column: no such name. Use one of: type, forward, "
-            "backward, total, recompute, "
-            "self, activity_time, busy, calls, activities, gpu_forward, gpu_backward, "
-            "kernels, launches, gpu_event_forward, gpu_event_backward, idle, launch_bound");
+  EXPECT_EQ(
+      parse_column("Forward").error().message(),
+      "cannot use \"Forward\" as a column: no such name. Use one of: type, forward, "
+      "backward, total, recompute, "
+      "self, activity_time, busy, calls, activities, gpu_forward, gpu_backward, "
+      "kernels, launches, gpu_event_forward, gpu_event_backward, idle, launch_bound, "
+      "params, params_trainable, param_bytes, kernel_size, input_shapes, output_shapes, "
+      "forward_flops, backward_flops, flops, macs, aux_flops, bytes, activations, "
+      "memory_peak, memory_kept, tflops, gbs, intensity, roof, peak_share, unexplained, name, "
+      "path, share, gpu_total, gpu_event_total");
   EXPECT_EQ(*parse_kernel_sort("time"), KernelSort::kTime);
   EXPECT_EQ(*parse_kernel_sort("count"), KernelSort::kCount);
   EXPECT_EQ(*parse_kernel_sort("name"), KernelSort::kName);
@@ -138,7 +182,7 @@ TEST(Names, OfColumnsAndSortKeysAreParsed) {
   EXPECT_EQ(parse_sort_key("").error().message(),
             "cannot use \"\" as a sort key: no such name. Use one of: definition, forward, "
             "backward, total, self, "
-            "calls, activities, name");
+            "calls, activities, name, gpu, flops, bytes, params, memory");
 }
 
 // Gives the terminal tests an environment of their own, and the old one back.

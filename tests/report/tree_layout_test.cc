@@ -55,7 +55,7 @@ layer                      forward         backward  …
 GPT                26.5 ms  33.1 %  40.0 ms  50.0 %
 ├── embed           500 µs   0.6 %   500 µs   0.6 %
 ├── blocks         25.0 ms  31.2 %  38.0 ms  47.5 %
-│   └── 0–11       25.0 ms  31.2 %  37.0 ms  46.2 %  each 5…
+│   └── 0–11       25.0 ms  31.2 %  37.0 ms  46.2 %  each 2…
 │       ├── attn   9.60 ms  12.0 %  12.0 ms  15.0 %
 │       └── mlp    12.0 ms  15.0 %  18.0 ms  22.5 %
 │           ├── 0  7.20 ms   9.0 %  10.8 ms  13.5 %
@@ -161,7 +161,7 @@ layer                            type                forward
 GPT                                          26.5 ms  33.1 %
 |-- gr\u00f6\u00dfe              Embedding    500 us   0.6 %  = ?
 |-- blocks                       ModuleList  25.0 ms  31.2 %
-|   `-- 0-11                     12 x Block  25.0 ms  31.2 %  each 5.00-7.00 ms, most in blocks.7
+|   `-- 0-11                     12 x Block  25.0 ms  31.2 %  each 2.00-3.00 ms, most in blocks.7
 |       `-- ... 60 layers below
 `-- head                         Linear      1.00 ms   1.2 %
 )");

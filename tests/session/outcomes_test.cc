@@ -53,6 +53,7 @@ namespace {
 using test::FileSizeLimit;
 using test::profile_text;
 using test::SessionTest;
+using testing::Contains;
 using testing::HasSubstr;
 
 std::uint64_t no_sequence() { return 0; }
@@ -276,6 +277,23 @@ TEST_F(Outcome, ANameThatIsTakenMeanwhileIsAnError) {
   auto next = start();  // and is no obstacle to another session
   ASSERT_TRUE(next) << next.error().message();
   ASSERT_TRUE((*next)->stop());
+}
+
+TEST_F(Outcome, AScheduleThatComesToNoStepLeavesAnEarlierTraceAlone) {
+  const std::string path = file("run.pftrace");
+  auto first = start({.output = path});
+  ASSERT_TRUE(first);
+  call_model();
+  ASSERT_TRUE((*first)->stop());
+  const auto size = std::filesystem::file_size(path);
+  auto second = start({.output = path, .schedule = {.skip = 9, .record = 1}});
+  ASSERT_TRUE(second);
+  call_model();
+  const auto profile = (*second)->stop();
+  ASSERT_TRUE(profile);
+  EXPECT_THAT(profile->health.notes, Contains(HasSubstr("is left as it was")));
+  EXPECT_EQ(std::filesystem::file_size(path), size);
+  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
 }
 
 TEST_F(Outcome, AModelThatCannotBeReadIsAnError) {

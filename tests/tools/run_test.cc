@@ -55,10 +55,21 @@ class RunEnvironment : public testing::Test {
       std::filesystem::absolute("run_environment_" + std::to_string(getpid()));
 };
 
+TEST_F(RunEnvironment, RefusesAnOutputInAFolderThatIsNotThere) {
+  put("inject/sitecustomize.py");
+  put("lib/liblayertrace_run.so");
+  const RunOptions options{
+      .steps = "", .output = (root_ / "missing/x.pftrace").string(), .program = {"p"}};
+  const auto variables = run_environment(root_, "", options, {});
+  ASSERT_FALSE(variables);
+  EXPECT_THAT(variables.error().message(), ::testing::HasSubstr("Create it first"));
+}
+
 TEST_F(RunEnvironment, PutsLayertraceBeforeWhatIsThere) {
   put("inject/sitecustomize.py");
   put("lib/liblayertrace_run.so");
-  const RunOptions options{.steps = "2:4", .output = "x.pftrace", .ops = false, .program = {"p"}};
+  const RunOptions options{
+      .steps = "2:4", .output = "x.pftrace", .ops = false, .name = "wide", .program = {"p"}};
   const auto variables =
       run_environment(root_, "/notes", options,
                       {{"PYTHONPATH", "/own"}, {"LD_PRELOAD", "/own.so"}, {"HOME", "/h"}});
@@ -68,6 +79,8 @@ TEST_F(RunEnvironment, PutsLayertraceBeforeWhatIsThere) {
             (root_ / "lib/liblayertrace_run.so").string() + ":/own.so");
   EXPECT_EQ(variables->at("LAYERTRACE_RUN_SCHEDULE"), "0:2:2");
   EXPECT_EQ(variables->at("LAYERTRACE_RUN_OPS"), "0");
+  EXPECT_EQ(variables->at("LAYERTRACE_RUN_COUNT"), "first");
+  EXPECT_EQ(variables->at("LAYERTRACE_RUN_NAME"), "wide");
   EXPECT_EQ(variables->at("LAYERTRACE_RUN_NOTES"), "/notes");
   EXPECT_THAT(variables->at("LAYERTRACE_RUN_OUTPUT"), EndsWith("/x.pftrace"));
   EXPECT_FALSE(variables->contains("HOME"));
@@ -79,6 +92,17 @@ TEST_F(RunEnvironment, DoesWithWhatIsInstalled) {
   ASSERT_TRUE(cpp_only);
   EXPECT_FALSE(cpp_only->contains("PYTHONPATH"));
   EXPECT_EQ(cpp_only->at("LD_PRELOAD"), (root_ / "lib/liblayertrace_run.so").string());
+}
+
+TEST_F(RunEnvironment, SaysWhenOperatorsAreCounted) {
+  put("lib/liblayertrace_run.so");
+  RunOptions options;
+  options.count = "always";
+  EXPECT_EQ(run_environment(root_, "", options, {})->at("LAYERTRACE_RUN_COUNT"), "always");
+  options.count = "never";
+  const auto refused = run_environment(root_, "", options, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("first, always, off"));
 }
 
 TEST_F(RunEnvironment, SaysWhatIsMissing) {

@@ -161,8 +161,9 @@ Recorded record(const Models& models, const std::function<void()>& step,
   const std::string path = trace_path();
   const bool callbacks_before = at::hasGlobalCallbacks();
   set_node_source(options.nodes);
-  auto session =
-      Session::start(models, {.output = path, .schedule = options.schedule, .ops = options.ops});
+  auto session = Session::start(
+      models,
+      {.output = path, .schedule = options.schedule, .ops = options.ops, .count = options.count});
   if (!session) {
     ADD_FAILURE() << session.error().message();
     return {};

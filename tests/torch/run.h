@@ -55,6 +55,7 @@ struct RunOptions {
   bool ops = true;
   NodeSource nodes = NodeSource::kAuto;
   Schedule schedule = {};
+  Counting count = Counting::kFirst;
   int steps = 1;
   bool log = true;  // PyTorch's side too
 };

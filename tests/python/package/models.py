@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from recorded import Table
 from torch import Tensor, nn
 
@@ -26,6 +27,24 @@ class Pair(nn.Module):
 
 # The autograd nodes of `Pair()(x).sum().backward()`.
 PAIR = {None: "SumBackward0", "": "TanhBackward0", "a": LINEAR, "b": LINEAR}
+
+
+class FromForms(nn.Module):
+    """A parameter and functional operators in the root; a list, a dict, a Sequential below it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(10, 1))
+        self.linear1 = nn.Linear(10, 11)
+        self.linear2 = nn.Linear(10, 10)
+        self.linear3 = nn.ModuleList([nn.Linear(11, 12), nn.Linear(12, 11)])
+        self.linear4 = nn.Sequential(nn.Linear(11, 7), nn.Tanh(), nn.Linear(7, 8))
+        self.linear5 = nn.ModuleDict({"a": nn.Linear(8, 3), "b": nn.Linear(3, 1)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(self.linear2(x) @ self.weight) + self.linear3[0](self.linear1(x))
+        x = self.linear4(self.linear3[1](x))
+        return self.linear5["b"](self.linear5["a"](x))  # type: ignore[no-any-return]
 
 
 class Calls(nn.Module):

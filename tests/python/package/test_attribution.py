@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from models import LINEAR, PAIR, TWO_CALLS, Calls, Pair
+from models import LINEAR, PAIR, TWO_CALLS, Calls, FromForms, Pair
 from recorded import Recorded, Table, assert_nodes, names, record, times
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
@@ -43,24 +43,6 @@ def expect(model: nn.Module, loss: Callable[[], Tensor], table: Table, ops: bool
 
 
 # ---- The root, and inputs -------------------------------------------------------------------
-
-
-class FromForms(nn.Module):
-    """A parameter and functional operators in the root; a list, a dict, a Sequential below it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(10, 1))
-        self.linear1 = nn.Linear(10, 11)
-        self.linear2 = nn.Linear(10, 10)
-        self.linear3 = nn.ModuleList([nn.Linear(11, 12), nn.Linear(12, 11)])
-        self.linear4 = nn.Sequential(nn.Linear(11, 7), nn.Tanh(), nn.Linear(7, 8))
-        self.linear5 = nn.ModuleDict({"a": nn.Linear(8, 3), "b": nn.Linear(3, 1)})
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = torch.tanh(self.linear2(x) @ self.weight) + self.linear3[0](self.linear1(x))
-        x = self.linear4(self.linear3[1](x))
-        return self.linear5["b"](self.linear5["a"](x))  # type: ignore[no-any-return]
 
 
 def test_the_roots_own_backward(ops: bool) -> None:

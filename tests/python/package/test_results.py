@@ -383,3 +383,20 @@ def test_results_say_what_they_are() -> None:
         "Schedule(skip=5, warmup=0, record=2, repeat=1)"
     )
     assert repr(profile.health).endswith("dropped=0, cut=False)")
+
+
+@pytest.mark.parametrize("columns", ["type,forward", " type , forward", ["type", "forward"]])
+def test_columns_are_a_list_or_a_text(columns: object) -> None:
+    profile = layertrace.summary(nn.Linear(2, 2), torch.randn(1, 2))
+    expected = profile.tree(columns=("type", "forward"))
+    assert profile.tree(columns=columns) == expected  # type: ignore[arg-type]
+    assert "forward" in expected
+
+
+def test_columns_that_are_none_of_these() -> None:
+    profile = layertrace.summary(nn.Linear(2, 2), torch.randn(1, 2))
+    for wrong in (3, [3], [None]):
+        with pytest.raises(TypeError, match="columns are names, as in"):
+            profile.tree(columns=wrong)  # type: ignore[arg-type]
+    with pytest.raises(layertrace.Error, match=r'"colour" as a column.*Use one of: type, '):
+        profile.tree(columns="type,colour")

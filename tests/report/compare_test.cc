@@ -1,0 +1,406 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <layertrace/report.h>
+
+#include "report/compare/noise.h"
+#include "report/profiles.h"
+
+namespace layertrace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// ---- Runs made by hand ----
+
+Stat stat_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  Stat stat;
+  stat.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  stat.min = std::ranges::min(values);
+  stat.max = std::ranges::max(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - stat.mean) * (value - stat.mean);
+  stat.stdev = std::sqrt(squares / (n - 1));
+  return stat;
+}
+
+// A net of blocks, each with times of its own in each step, which differ by the given noise.
+class NoisyRun {
+ public:
+  NoisyRun(unsigned seed, int blocks, int steps, double noise)
+      : random_(seed), steps_(steps), noise_(noise), slow_(static_cast<std::size_t>(blocks), 1.0) {}
+
+  void slow_down(std::size_t block, double factor) { slow_[block] = factor; }
+
+  Profile make() {
+    made::ProfileMaker net;
+    const int root = net.root("Net");
+    std::vector<double> whole(static_cast<std::size_t>(steps_), 0.0);
+    for (std::size_t block = 0; block < slow_.size(); ++block) {
+      const int layer = net.layer(root, std::to_string(block), "Block");
+      // Blocks differ in size, the last is forty times the first.
+      const double size_ns = made::kUs * (10 + 10 * static_cast<double>(block));
+      for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+        std::vector<double> times;
+        for (double& step : whole) {
+          const double slow = phase == Phase::kForward ? slow_[block] : 1;
+          times.push_back(size_ns * slow * std::exp(noise_ * normal_(random_)));
+          step += times.back();
+        }
+        PhaseStats& stats = net[layer].phases[static_cast<std::size_t>(phase)];
+        stats.host_ns = stats.self_host_ns = stat_of(times);
+      }
+    }
+    net.profile.step_count = static_cast<std::uint64_t>(steps_);
+    net.profile.step_ns = stat_of(whole);
+    return std::move(net.profile);
+  }
+
+ private:
+  std::mt19937 random_;
+  std::normal_distribution<double> normal_;
+  int steps_;
+  double noise_;
+  std::vector<double> slow_;
+};
+
+const ComparedRow* find(const Comparison& comparison, const std::string& kind,
+                        const std::string& name, const std::string& metric) {
+  const auto row = std::ranges::find_if(comparison.rows, [&](const ComparedRow& each) {
+    return each.kind == kind && each.name == name && each.metric == metric;
+  });
+  return row == comparison.rows.end() ? nullptr : &*row;
+}
+
+Verdict verdict_of(const Comparison& comparison, const std::string& kind, const std::string& name,
+                   const std::string& metric) {
+  const ComparedRow* row = find(comparison, kind, name, metric);
+  return row != nullptr ? row->runs.back().verdict : Verdict::kUnknown;
+}
+
+bool has_changed(const ComparedRow& row) {
+  const Verdict verdict = row.runs.back().verdict;
+  return verdict == Verdict::kFaster || verdict == Verdict::kSlower || verdict == Verdict::kMore ||
+         verdict == Verdict::kLess;
+}
+
+// ---- Noise ----
+
+// From tables of Student's t.
+TEST(Noise, KnowsStudentsT) {
+  EXPECT_NEAR(comparison::chance_of_t(2.228, 10), 0.05, 1e-4);
+  EXPECT_NEAR(comparison::chance_of_t(-3.169, 10), 0.01, 1e-4);
+  EXPECT_NEAR(comparison::chance_of_t(8.610, 4), 0.001, 1e-5);
+  EXPECT_NEAR(comparison::chance_of_t(3.646, 30), 0.001, 1e-5);
+  EXPECT_NEAR(comparison::chance_of_t(1.95996, 1e7), 0.05, 1e-5);
+  EXPECT_DOUBLE_EQ(comparison::chance_of_t(0, 5), 1);
+}
+
+// The example of Benjamini and Hochberg's paper of 1995: four of fifteen.
+TEST(Noise, BelievesAsManyAsTheyMayBe) {
+  const std::vector<double> chances = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201,
+                                       0.0278, 0.0298, 0.0344, 0.0459, 0.3240,
+                                       0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
+  EXPECT_DOUBLE_EQ(comparison::largest_believed(chances, 0.05), 0.0095);
+  EXPECT_LT(comparison::largest_believed({0.5, 0.9}, 0.05), 0);
+  EXPECT_LT(comparison::largest_believed({}, 0.05), 0);
+}
+
+TEST(Compare, SeesWhatDoubledInFiveSteps) {
+  NoisyRun slow(1, 30, 5, 0.1);
+  for (std::size_t block = 0; block < 30; ++block) slow.slow_down(block, 2);
+  const Comparison comparison = compare({NoisyRun(2, 30, 5, 0.1).make(), slow.make()});
+  int seen = 0;
+  for (int block = 0; block < 30; ++block) {
+    const Verdict verdict = verdict_of(comparison, "layer", std::to_string(block), "forward_ms");
+    seen += verdict == Verdict::kSlower ? 1 : 0;
+  }
+  EXPECT_GE(seen, 28);
+  EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kSlower);
+}
+
+TEST(Compare, FindsNothingBetweenEqualRuns) {
+  int with_a_change = 0;
+  constexpr unsigned kTries = 200;
+  for (unsigned i = 0; i < kTries; ++i) {
+    const Comparison comparison =
+        compare({NoisyRun(2 * i, 40, 5, 0.1).make(), NoisyRun(2 * i + 1, 40, 5, 0.1).make()});
+    with_a_change += std::ranges::any_of(comparison.rows, has_changed) ? 1 : 0;
+  }
+  EXPECT_LE(with_a_change, kTries / 20);
+}
+
+TEST(Compare, PutsTheLayerThatBecameSlowerFirst) {
+  for (unsigned i = 0; i < 20; ++i) {
+    NoisyRun slow(100 + i, 40, 10, 0.02);
+    slow.slow_down(5, 1.2);
+    const Comparison comparison = compare({NoisyRun(i, 40, 10, 0.02).make(), slow.make()});
+    const auto first = std::ranges::find(comparison.rows, "layer", &ComparedRow::kind);
+    ASSERT_NE(first, comparison.rows.end());
+    EXPECT_EQ(first->name, "5");
+    EXPECT_EQ(verdict_of(comparison, "layer", "5", "forward_ms"), Verdict::kSlower);
+    EXPECT_EQ(verdict_of(comparison, "layer", "5", "backward_ms"), Verdict::kWithinNoise);
+    EXPECT_NEAR(find(comparison, "layer", "5", "forward_ms")->runs[1].change, 0.2, 0.05);
+    EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kWithinNoise);
+  }
+}
+
+TEST(Compare, SaysFasterOfTheOther) {
+  NoisyRun slow(1, 4, 10, 0.01);
+  slow.slow_down(2, 1.5);
+  const Comparison comparison = compare({slow.make(), NoisyRun(2, 4, 10, 0.01).make()});
+  EXPECT_EQ(verdict_of(comparison, "layer", "2", "forward_ms"), Verdict::kFaster);
+  EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kFaster);
+}
+
+TEST(Compare, JudgesNothingByASingleStep) {
+  Profile one = NoisyRun(1, 2, 3, 0.01).make();
+  one.step_count = 1;
+  const Comparison comparison = compare({one, NoisyRun(2, 2, 3, 0.01).make()});
+  EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kUnknown);
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("has one recorded step"));
+}
+
+// ---- What is counted ----
+
+Profile counted(double gflops, std::uint64_t params, double memory) {
+  made::ProfileMaker net;
+  const int root = net.root("Net", {1 * made::kMs, 2 * made::kMs});
+  net[root].params = params;
+  PhaseStats& forward = net[root].phases[static_cast<std::size_t>(Phase::kForward)];
+  forward.amounts.flops = gflops * 1e9;
+  net.steps({10 * made::kMs, 12 * made::kMs});
+  DeviceMemory host;
+  host.peak = memory;
+  net.profile.device_memory.push_back(host);
+  return std::move(net.profile);
+}
+
+TEST(Compare, TellsOfEveryDifferenceInWhatIsCounted) {
+  const Comparison comparison = compare({counted(4, 100, 1e6), counted(4.0001, 100, 1.2e6)});
+  EXPECT_EQ(verdict_of(comparison, "total", "", "flops"), Verdict::kMore);
+  EXPECT_EQ(verdict_of(comparison, "layer", "", "flops"), Verdict::kMore);
+  EXPECT_EQ(verdict_of(comparison, "total", "", "params"), Verdict::kSame);
+  EXPECT_EQ(verdict_of(comparison, "total", "", "memory_bytes"), Verdict::kMore);
+  EXPECT_NEAR(find(comparison, "total", "", "memory_bytes")->runs[1].change, 0.2, 1e-12);
+}
+
+TEST(Compare, ListsWhatOneSideAloneHas) {
+  Profile more = made::small_net();
+  made::ProfileMaker maker;
+  maker.profile = more;
+  maker.layer(0, "extra", "Linear", {1 * made::kMs, 0});
+  const Comparison comparison = compare({more, maker.profile});
+  ASSERT_EQ(comparison.not_in_all.size(), 1u);
+  EXPECT_EQ(comparison.not_in_all[0].kind, "layer");
+  EXPECT_EQ(comparison.not_in_all[0].name, "extra");
+  EXPECT_THAT(comparison.not_in_all[0].runs, ElementsAre(1));
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("Layers that A does not have: extra."));
+}
+
+// ---- What cannot be compared ----
+
+TEST(Compare, ComparesAHostWithAGpuByWhatWasCountedOnly) {
+  Profile gpu = counted(4, 100, 1e6);
+  gpu.run.device = "some GPU";
+  const Comparison comparison = compare({counted(4, 100, 1e6), gpu}, {.names = {"cpu", "gpu"}});
+  EXPECT_EQ(find(comparison, "total", "", "step_ms"), nullptr);
+  EXPECT_EQ(find(comparison, "total", "", "memory_bytes"), nullptr);
+  EXPECT_EQ(verdict_of(comparison, "total", "", "flops"), Verdict::kSame);
+  EXPECT_THAT(comparison.notes,
+              ::testing::Contains(HasSubstr("cpu ran on the host, gpu on a GPU")));
+}
+
+TEST(Compare, ComparesKernelsByName) {
+  Profile before = made::gpu_net();
+  Profile after = before;
+  for (Kernel& kernel : after.kernels) {
+    if (kernel.short_name != "ampere_sgemm_128x64_tn") continue;
+    kernel.ns *= 2;
+    for (Kernel::Use& use : kernel.uses) use.ns *= 2;
+  }
+  for (Profile* profile : {&before, &after}) {
+    for (Kernel& kernel : profile->kernels) {
+      for (Kernel::Use& use : kernel.uses) use.min_ns = use.max_ns = use.ns / use.count;
+    }
+  }
+  const Comparison comparison = compare({before, after});
+  const auto first = std::ranges::find(comparison.rows, "kernel", &ComparedRow::kind);
+  ASSERT_NE(first, comparison.rows.end());
+  EXPECT_EQ(first->name, "ampere_sgemm_128x64_tn");
+  EXPECT_EQ(first->runs[1].verdict, Verdict::kSlower);
+  EXPECT_NEAR(first->runs[0].value, 2.4 / 2, 1e-9);  // ms a step, of two
+  EXPECT_EQ(verdict_of(comparison, "kernel", "set", "gpu_ms"), Verdict::kWithinNoise);
+}
+
+TEST(Compare, DoesNotHoldKernelsAgainstEvents) {
+  Profile events = made::gpu_net();
+  events.health.gpu.timing = "events";
+  events.kernels.clear();
+  for (Layer& layer : events.layers) {
+    for (PhaseStats& phase : layer.phases) phase.busy_ns = {};
+  }
+  const Comparison mixed = compare({made::gpu_net(), events});
+  EXPECT_EQ(find(mixed, "total", "", "gpu_ms"), nullptr);
+  EXPECT_EQ(find(mixed, "total", "", "gpu_forward_ms"), nullptr);
+  EXPECT_EQ(find(mixed, "total", "", "kernels"), nullptr);
+  EXPECT_THAT(mixed.notes, ::testing::Contains(HasSubstr("by CUDA events alone")));
+  const Comparison alike = compare({events, events});
+  EXPECT_EQ(find(alike, "total", "", "kernels"), nullptr);
+  const ComparedRow* forward = find(alike, "layer", "body.0", "gpu_forward_ms");
+  ASSERT_NE(forward, nullptr);
+  EXPECT_NEAR(forward->runs[0].value, 0.3, 1e-9);
+}
+
+TEST(Compare, KnowsNoParametersWhereNoneWereRecorded) {
+  const Comparison comparison = compare({counted(4, 0, 1e6), counted(4, 100, 1e6)});
+  EXPECT_EQ(find(comparison, "total", "", "params"), nullptr);
+}
+
+TEST(Compare, AddsUpTheMemoryOfGpus) {
+  Profile before = counted(4, 100, 1e6);
+  for (const int device : {0, 1}) {
+    DeviceMemory gpu;
+    gpu.device = device;
+    gpu.peak = 5e6;
+    before.device_memory.push_back(gpu);
+  }
+  Profile after = before;
+  after.device_memory[1].peak = 10e6;
+  const Comparison comparison = compare({before, after});
+  EXPECT_DOUBLE_EQ(find(comparison, "total", "", "memory_bytes")->runs[0].value, 10e6);
+  EXPECT_DOUBLE_EQ(find(comparison, "total", "", "memory_bytes")->runs[1].value, 15e6);
+}
+
+TEST(Compare, JudgesNoKernelByASingleStep) {
+  Profile before = made::gpu_net();
+  before.step_count = 1;
+  Profile after = before;
+  for (Kernel& kernel : after.kernels) kernel.ns *= 3;
+  const Comparison comparison = compare({before, after});
+  EXPECT_EQ(verdict_of(comparison, "kernel", "set", "gpu_ms"), Verdict::kUnknown);
+}
+
+TEST(Compare, TakesRunsWithoutAnything) {
+  const Comparison comparison = compare({Profile(), Profile()});
+  EXPECT_TRUE(comparison.rows.empty());
+  EXPECT_EQ(comparison_table(comparison).rows(), 0u);
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("no recorded step"));
+}
+
+TEST(Compare, TellsRunsOfOneNameApart) {
+  Profile run;
+  run.run.program = "train.py";
+  EXPECT_THAT(compare({run, run}).names, ElementsAre("train.py", "train.py #2"));
+  run.run.name = "wide";
+  EXPECT_THAT(compare({Profile(), run}).names, ElementsAre("#1", "wide"));
+}
+
+// ---- Text and table ----
+
+TEST(Compare, IsATextForPeople) {
+  Profile before = counted(4, 100, 1e6);
+  Profile after = counted(5, 100, 1e6);
+  after.step_ns = {.mean = 22e6, .min = 21e6, .max = 23e6, .median = 22e6, .stdev = 1e6};
+  before.step_ns = {.mean = 11e6, .min = 10e6, .max = 12e6, .median = 11e6, .stdev = 1e6};
+  before.step_count = after.step_count = 8;
+  const std::string text =
+      comparison_text(compare({before, after}, {.names = {"a.pftrace", "b.pftrace"}}));
+  EXPECT_EQ(text, R"(A: a.pftrace
+B: b.pftrace
+
+Total, per step
+    figure                             A                       B    change  verdict
+    step_ms       11.0 ms [10.0–12.0 ms]  22.0 ms [21.0–23.0 ms]  +100.0 %  slower
+    forward_ms                   1.00 ms                 1.00 ms       0 %  within noise
+    backward_ms                  2.00 ms                 2.00 ms       0 %  within noise
+    flops                     4.00 GFLOP              5.00 GFLOP   +25.0 %  more
+    params                           100                     100       0 %  same
+    memory_bytes                 1.00 MB                 1.00 MB       0 %  same
+
+Layers: 1 of 5 figures changed
+       figure           A           B   change  verdict
+  Net  flops   4.00 GFLOP  5.00 GFLOP  +25.0 %  more
+
+In brackets: where a run's steps lie. A time has changed where these do not meet and the difference is more than chance.
+)");
+}
+
+TEST(Compare, IsATable) {
+  const Table table = comparison_table(compare({counted(4, 100, 1e6), counted(5, 100, 1e6)}));
+  const TableColumn* metric = table.find("metric");
+  const TableColumn* change = table.find("change");
+  ASSERT_NE(metric, nullptr);
+  ASSERT_NE(change, nullptr);
+  bool is_found = false;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (std::get<std::string>(metric->values[row]) != "flops") continue;
+    is_found = true;
+    EXPECT_DOUBLE_EQ(std::get<double>(change->values[row]), 0.25);
+  }
+  EXPECT_TRUE(is_found);
+}
+
+// ---- Conditions ----
+
+std::string why(const Comparison& comparison, const std::string& text) {
+  const auto condition = parse_condition(text);
+  if (!condition) return "error: " + condition.error().message();
+  const auto reason = check_condition(comparison, *condition);
+  return reason ? *reason : "error: " + reason.error().message();
+}
+
+TEST(Condition, HoldsForChangesBeyondTheLimitAndTheNoise) {
+  NoisyRun slow(1, 4, 10, 0.01);
+  slow.slow_down(3, 1.3);
+  const Comparison comparison = compare({NoisyRun(2, 4, 10, 0.01).make(), slow.make()});
+  EXPECT_THAT(why(comparison, "forward_ms@3 > +5%"), HasSubstr("forward_ms of 3 went from 0.0"));
+  EXPECT_EQ(why(comparison, "forward_ms@3 > +50%"), "");
+  EXPECT_EQ(why(comparison, "forward_ms@2 > +0%"), "");  // within noise
+  EXPECT_EQ(why(comparison, "forward_ms@3 < -5%"), "");
+  EXPECT_NE(why(comparison, "forward_ms@3 > +0.005"), "");
+  EXPECT_EQ(why(comparison, "forward_ms@3 > +0.5"), "");
+}
+
+TEST(Condition, HoldsForTheLastRunsFigure) {
+  const Comparison comparison =
+      compare({counted(4, 100, 1e6), counted(5, 100, 1e6)}, {.names = {"a", "b"}});
+  EXPECT_EQ(why(comparison, "flops > 4.5e9"), "flops > 4.5e9: flops of b is 5e+09 FLOP");
+  EXPECT_EQ(why(comparison, "flops > 5e9"), "");
+  EXPECT_NE(why(comparison, " params<101 "), "");
+  EXPECT_EQ(why(comparison, "flops > +20%"),
+            "flops > +20%: flops went from 4e+09 to 5e+09 FLOP (+25.0 %)");
+}
+
+TEST(Condition, DoesNotPassWhatCannotBeJudged) {
+  Profile before = counted(4, 100, 1e6);
+  before.step_count = 1;
+  Profile after = before;
+  after.step_ns.mean *= 3;
+  EXPECT_THAT(why(compare({before, after}), "step_ms > +5%"),
+              HasSubstr("Record two steps or more"));
+}
+
+TEST(Condition, SaysWhatIsWrongWithIt) {
+  const Comparison comparison = compare({counted(4, 100, 1e6), counted(5, 100, 1e6)});
+  EXPECT_THAT(why(comparison, "forward_ms"), HasSubstr("neither > nor <"));
+  EXPECT_THAT(why(comparison, "speed > 5"), HasSubstr("Use one of: step_ms, total_ms, forward_ms"));
+  for (const char* limit : {"", "5x", "+-5%", "nan", "inf", "%"}) {
+    EXPECT_THAT(why(comparison, std::string("flops > ") + limit), HasSubstr("is no number"))
+        << limit;
+  }
+  EXPECT_THAT(why(comparison, "flops@missing > 5"), HasSubstr("no flops of missing in common"));
+  EXPECT_THAT(why(comparison, "kernels > 5"), HasSubstr("no kernels in common"));
+}
+
+}  // namespace
+}  // namespace layertrace
