@@ -190,8 +190,8 @@ std::shared_ptr<Recording> undrained() {
   auto recording =
       std::make_shared<Recording>(std::size_t{1} << 12, [] { return std::uint64_t{1}; });
   for (const LayerDef& layer : run().dictionary().layers) recording->definitions().add_layer(layer);
-  for (const auto& [address, owner] : run().dictionary().parameters) {
-    recording->definitions().add_parameter(address, owner);
+  for (const ParameterDef& parameter : run().dictionary().parameters) {
+    recording->definitions().add_parameter(parameter);
   }
   std::vector<std::uint32_t> names;  // as the process numbers them
   for (const std::string& name : run().dictionary().names) {
