@@ -13,6 +13,8 @@ SOURCE_DIR = Path(
 BUILD_DIR = Path(os.environ.get("LAYERTRACE_BUILD_DIR", SOURCE_DIR / "build"))
 BIN = Path(os.environ.get("LAYERTRACE_BIN", BUILD_DIR / "bin" / "layertrace"))
 TRACES = SOURCE_DIR / "traces"
+# For programs that import the package, and train on a GPU (see tests/python/settled).
+GPU_PYTHONPATH = f"{BUILD_DIR / 'python'}:{SOURCE_DIR / 'tests' / 'python' / 'settled'}"
 
 # Only against hangs: nothing here takes a tenth of it, even on a machine with much else to do.
 TIMEOUT_S = 120

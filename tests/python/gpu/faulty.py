@@ -9,7 +9,6 @@ faulty.pftrace. The exit code is the program's own.
 import contextlib
 import hashlib
 import sys
-import time
 
 import torch
 from torch import nn
@@ -58,7 +57,3 @@ if __name__ == "__main__":
             raise
         print(type(error).__name__, str(error).splitlines()[0], flush=True)
         sys.exit(7)
-    finally:
-        # Autograd's thread lets go of the last backward some time after it: where Python 3.11 has
-        # begun to end by then, PyTorch 2.15 aborts.
-        time.sleep(0.2)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import support
-from support import BIN, BUILD_DIR
+from support import BIN, BUILD_DIR, GPU_PYTHONPATH
 
 HERE = Path(__file__).parent
 REAL_GPU = bool(os.environ.get("LAYERTRACE_REAL_GPU"))
@@ -32,7 +32,7 @@ def simulate(
     return support.run(
         *(*simulated, *program),
         cwd=folder,
-        **{"PYTHONPATH": str(BUILD_DIR / "python"), "KINETO_LOG_LEVEL": "99", **variables},
+        **{"PYTHONPATH": GPU_PYTHONPATH, "KINETO_LOG_LEVEL": "99", **variables},
     )
 
 

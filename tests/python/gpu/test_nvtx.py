@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import support
-from support import BIN, BUILD_DIR
+from support import BIN, BUILD_DIR, GPU_PYTHONPATH
 
 INJECTION = str(BUILD_DIR / "lib" / "tests" / "libnvtx_injection.so")
 PROGRAM = Path(__file__).parent / "ranges.py"
@@ -104,7 +104,7 @@ def read(path: Path) -> Log:
 def train(folder: Path, device: str, *words: str, listener: str | None = INJECTION) -> Log:
     program: list[str | Path] = [sys.executable, PROGRAM, device, *words]
     simulated: list[str | Path] = [BIN, "simgpu", "--"] if device == "cuda" else []
-    variables = {"PYTHONPATH": str(BUILD_DIR / "python"), "NVTX_LOG": str(folder / "log")}
+    variables = {"PYTHONPATH": GPU_PYTHONPATH, "NVTX_LOG": str(folder / "log")}
     if listener is not None:
         variables["NVTX_INJECTION64_PATH"] = listener
     result = support.run(*simulated, *program, cwd=folder, **variables)

@@ -268,10 +268,12 @@ def test_launchers(folder: Path, launcher: str) -> None:
     """One file per rank, the rank in its name."""
     bin_folder = Path(sys.executable).parent
     words = {
-        "torchrun": "torchrun --nproc-per-node 2 train.py 3",
+        # At a port that is free: the default one may be another's.
+        "torchrun": "torchrun --standalone --nproc-per-node 2 train.py 3",
         # Of its launchers, the one that starts two processes without being asked for devices.
         "accelerate": "accelerate launch --multi_gpu --num_processes 2 --num_machines 1 "
-        "--mixed_precision no --dynamo_backend no --num_cpu_threads_per_process 1 train.py 3",
+        "--main_process_port 0 --mixed_precision no --dynamo_backend no "
+        "--num_cpu_threads_per_process 1 train.py 3",
     }[launcher]
     program, *arguments = words.split()
     recorded = run(folder, bin_folder / program, *arguments, options=("--steps", "0:2"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import support
-from support import BIN, BUILD_DIR
+from support import BIN, BUILD_DIR, GPU_PYTHONPATH
 from trace_decoder import decode
 
 pytestmark = pytest.mark.skipif(
@@ -69,7 +69,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     folder = tmp_path_factory.mktemp("simgpu")
     (folder / "train.py").write_text(SCRIPT)
     words = (BIN, "simgpu", "--", sys.executable, "train.py")
-    result = support.run(*words, cwd=folder, PYTHONPATH=str(BUILD_DIR / "python"))
+    result = support.run(*words, cwd=folder, PYTHONPATH=GPU_PYTHONPATH)
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     return folder, {line["name"]: line["calls"] for line in lines}
