@@ -388,7 +388,11 @@ void Fold::fold_oldest() {
   }
   sums.add_children(dictionary_.layers);
   table_.begin_step(result.wall_ns);
-  sums.each([this](std::size_t slot, Cell& cell) { table_.add(slot, cell.figures()); });
+  sums.each([&](std::size_t slot, Cell& cell) {
+    const CellFigures figures = cell.figures();
+    table_.add(slot, figures);
+    if (watch_) watch_(step.index, slot, figures);
+  });
   for (std::size_t p = 0; p < kPhaseCount; ++p) {
     Cell& cell = sums.outside(static_cast<Phase>(p));
     cell.self_activity_ns = cell.activity_ns;

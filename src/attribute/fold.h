@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <layertrace/profile.h>
@@ -49,6 +51,12 @@ class Fold final : public SpanSink {
   void device(const DeviceSpan& span) override;
   void launch(const LaunchSpan& span) override;
   void event_pair(const EventSpan& span) override;
+
+  // Calls it with each step, as it is folded, and each layer's and phase's figures in it: a Profile
+  // has what they come to.
+  using WatchFigures =
+      std::function<void(std::uint64_t step, std::size_t slot, const CellFigures& figures)>;
+  void watch(WatchFigures watch) { watch_ = std::move(watch); }
 
   // Layers, steps, outside and the ledger; the caller adds what the spans cannot tell (run, costs,
   // dropped). `end_ns` is where the recording ends. Call once, last.
@@ -157,6 +165,7 @@ class Fold final : public SpanSink {
   std::uint64_t steps_without_mark_ = 0;
   std::size_t memory_bytes_;
   FigureTable table_;
+  WatchFigures watch_;
   AmountTable amounts_;
   MemoryTable memory_;
   std::vector<std::uint64_t> operator_ns_;  // by name: in all recorded steps, on the host

@@ -33,6 +33,10 @@ constexpr double kKibi = 1024;
 
 constexpr std::array kUnits{
     UnitInfo{"ns", "_ns", {{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, kNoScale, kNoScale}}},
+    UnitInfo{"ms", "_ms", {{{"ms", 1}, kNoScale, kNoScale, kNoScale, kNoScale, kNoScale}}},
+    UnitInfo{"samples/s",
+             "_per_s",
+             {{{"samples/s", 1}, kNoScale, kNoScale, kNoScale, kNoScale, kNoScale}}},
     UnitInfo{"bytes",
              "_bytes",
              {{{"B", 1},
