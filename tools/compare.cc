@@ -11,6 +11,7 @@
 #include <layertrace/report.h>
 #include <layertrace/trace.h>
 
+#include "output.h"
 #include "tables.h"
 
 namespace layertrace::tools {
@@ -26,11 +27,6 @@ struct CompareArguments : TableArguments {
   ComparisonTextOptions text;
   std::string color = "auto";
 };
-
-int comparison_failed(const Error& error) {
-  std::cerr << "layertrace: " << error.message() << '\n';
-  return 1;
-}
 
 // Files are told apart by their names, with as much of their folders as it takes.
 std::vector<std::string> names_of(const std::vector<std::string>& files) {
@@ -56,26 +52,25 @@ int put_text(const Comparison& comparison, const CompareArguments& arguments) {
 
 int run_compare(const CompareArguments& arguments) {
   if (arguments.files.size() < 2) {
-    std::cerr << "layertrace: there is nothing to compare with: name two traces or more. See "
-                 "`layertrace compare --help`\n";
-    return 2;
+    return tell_error({"cannot compare runs", "there is nothing to compare with",
+                       "Name two traces or more: see `layertrace compare --help`"},
+                      kUsageError);
   }
   // A condition that makes no sense is told before anything is read.
   std::vector<Condition> conditions;
   for (const std::string& text : arguments.fail_if) {
     auto condition = parse_condition(text);
-    if (!condition) return comparison_failed(condition.error());
+    if (!condition) return tell_error(condition.error(), kUsageError);
     conditions.push_back(std::move(*condition));
   }
   std::vector<Profile> runs;
   for (const std::string& file : arguments.files) {
     if (overwrites(arguments.output, file)) {
-      return comparison_failed({"cannot write " + arguments.output,
-                                "it is one of the traces that are compared",
-                                "Name another file with -o"});
+      return tell_error({"cannot write " + arguments.output,
+                         "it is one of the traces that are compared", "Name another file with -o"});
     }
     auto profile = load(file);
-    if (!profile) return comparison_failed(profile.error());
+    if (!profile) return tell_error(profile.error());
     runs.push_back(std::move(*profile));
   }
   CompareOptions options = arguments.how;
@@ -87,7 +82,7 @@ int run_compare(const CompareArguments& arguments) {
   if (printed != 0) return printed;
   for (const Condition& condition : conditions) {
     const auto reason = check_condition(comparison, condition);
-    if (!reason) return comparison_failed(reason.error());
+    if (!reason) return tell_error(reason.error());
     if (reason->empty()) continue;
     std::cerr << "layertrace: " << *reason << '\n';
     return kConditionHolds;

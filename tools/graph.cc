@@ -12,6 +12,7 @@
 
 #include "child.h"
 #include "output.h"
+#include "validators.h"
 
 namespace layertrace::tools {
 namespace {
@@ -38,6 +39,10 @@ class TemporaryFile {
   bool is_there_ = false;
 };
 
+bool is_graph_text(const std::string& extension) {
+  return extension == ".dot" || extension == ".gv";
+}
+
 Result<std::string> draw(const std::string& dot, const std::string& format) {
   constexpr std::chrono::minutes kLongest{5};
   const TemporaryFile file;
@@ -58,13 +63,18 @@ Result<std::string> draw(const std::string& dot, const std::string& format) {
 
 }  // namespace
 
+Result<void> check_graph_name(std::string_view output) {
+  const std::string extension = extension_of(std::string(output));
+  if (output == "-" || is_graph_text(extension) || extension == ".svg" || extension == ".pdf" ||
+      extension == ".png")
+    return {};
+  return Error{"cannot write " + std::string(output), "its ending does not say what it is to be",
+               "Give a name that ends in .dot, .gv, .svg, .pdf or .png"};
+}
+
 Result<void> write_graph(const GraphArguments& arguments) {
+  if (const auto checked = check_graph_name(arguments.output); !checked) return checked.error();
   const std::string extension = extension_of(arguments.output);
-  const bool is_text = arguments.output == "-" || extension == ".dot" || extension == ".gv";
-  if (!is_text && extension != ".svg" && extension != ".pdf" && extension != ".png") {
-    return Error{"cannot write " + arguments.output, "its ending does not say what it is to be",
-                 "Give a name that ends in .dot, .gv, .svg, .pdf or .png"};
-  }
   const auto profile = load(arguments.file);
   if (!profile) return profile.error();
   const std::string& start = arguments.options.start;
@@ -73,7 +83,8 @@ Result<void> write_graph(const GraphArguments& arguments) {
                  "`layertrace tree " + arguments.file + "` shows those that exist"};
   }
   const std::string dot = graph_dot(*profile, arguments.options);
-  if (is_text) return write_output(arguments.output, dot);
+  if (arguments.output == "-" || is_graph_text(extension))
+    return write_output(arguments.output, dot);
   const auto picture = draw(dot, extension.substr(1));
   return picture ? write_output(arguments.output, *picture) : picture.error();
 }
@@ -92,8 +103,10 @@ void add_graph(CLI::App& app, int& exit_code) {
       "  layertrace graph run.pftrace --depth 2 -o tree.dot\n"
       "  layertrace graph run.pftrace --start blocks.0 | dot -Tpng > block.png");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
-  command->add_option("-o,--output", arguments->output,
-                      "The picture; dot text to the standard output unless given");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "The picture; dot text to the standard output unless given")
+      ->check(read_by(check_graph_name));
   command->add_option("--depth", arguments->options.depth, "Levels below the start node")
       ->check(CLI::Range(0, std::numeric_limits<int>::max(), "NONNEGATIVE"));
   command->add_option("--start", arguments->options.start, "Path of the start node");

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <string_view>
 
 #include <layertrace/report.h>
 #include <layertrace/result.h>
@@ -15,6 +16,9 @@ struct GraphArguments {
   std::string output = "-";  // by its ending: .dot, .gv, .svg, .pdf, .png
   GraphOptions options;
 };
+
+// Whether its ending says what it is to be.
+Result<void> check_graph_name(std::string_view output);
 
 // An unknown start node or ending is an error that says what there is; so is a picture where there
 // is no `dot` on PATH to draw it.

@@ -12,6 +12,8 @@
 #include <layertrace/report.h>
 #include <layertrace/trace.h>
 
+#include "output.h"
+
 namespace layertrace::tools {
 namespace {
 
@@ -72,10 +74,7 @@ int run_import(const ImportArguments& arguments) {
   }
   const auto profile = import_trace(arguments.file, options);
   bar.clear();
-  if (!profile) {
-    std::cerr << "layertrace: " << profile.error().message() << '\n';
-    return 1;
-  }
+  if (!profile) return tell_error(profile.error());
   std::cout << summary(*profile, options.output);
   return 0;
 }

@@ -20,11 +20,6 @@ Result<std::string> kernels_report(const KernelArguments& arguments) {
 }
 
 Result<Table> kernels_rows(const KernelArguments& arguments, TableOptions options) {
-  if (arguments.sort != "time") {
-    return Error{"cannot sort the rows by " + arguments.sort,
-                 "only the formats table and json are sorted otherwise than by time",
-                 "Leave --sort out"};
-  }
   const auto profile = load(arguments.file);
   if (!profile) return profile.error();
   options.module = arguments.options.module;

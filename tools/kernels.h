@@ -18,7 +18,7 @@ struct KernelArguments {
 // An unknown module or sort key is an error that says what there is.
 Result<std::string> kernels_report(const KernelArguments& arguments);
 
-// The same as rows, by their time, for the other formats.
+// The same as rows, always by their time, for the other formats.
 Result<Table> kernels_rows(const KernelArguments& arguments, TableOptions options);
 
 }  // namespace layertrace::tools

@@ -10,9 +10,9 @@
 
 namespace layertrace::tools {
 
-int tell_error(const Error& error) {
+int tell_error(const Error& error, int exit_code) {
   std::cerr << "layertrace: " << error.message() << '\n';
-  return 1;
+  return exit_code;
 }
 
 Result<void> write_output(const std::string& path, std::string_view text) {

@@ -8,8 +8,12 @@
 
 namespace layertrace::tools {
 
+// How the command ends where it does not succeed; `run` and `simgpu` end as their program does.
+inline constexpr int kFailed = 1;      // what was asked for could not be done
+inline constexpr int kUsageError = 2;  // the command line makes no sense
+
 // One line on stderr; the exit code that goes with it.
-int tell_error(const Error& error);
+int tell_error(const Error& error, int exit_code = kFailed);
 
 // Writes the whole of it, over what was there; "-" is the standard output.
 Result<void> write_output(const std::string& path, std::string_view text);

@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include <layertrace/report.h>
 #include <layertrace/result.h>
@@ -34,6 +36,10 @@ int put_output(const std::string& text, const TableArguments& arguments);
 // The same with a table, in one of the tables' formats. A terminal gets no Parquet.
 int put_table(const Result<Table>& table, const std::string& format,
               const TableArguments& arguments);
+// One that is made by the options of the arguments. Where only the columns are wrong, that is the
+// command line's fault: no file would have them.
+using MakeTable = std::function<Result<Table>(const TableOptions&)>;
+int put_table(const MakeTable& make, const std::string& format, const TableArguments& arguments);
 
 void add_tables(CLI::App& app, int& exit_code);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <layertrace/report.h>
@@ -21,6 +22,13 @@ struct TreeArguments {
   bool no_fold = false;
   TreeOptions options;
 };
+
+// "2%" and "2" are 0.02.
+Result<double> parse_share(std::string_view text);
+
+enum class TreeFormat { kText, kRepr, kJson };
+// "text", "repr" or "json".
+Result<TreeFormat> parse_tree_format(std::string_view name);
 
 // An unknown name or start node is an error that says what there is.
 Result<std::string> tree_report(const TreeArguments& arguments);
