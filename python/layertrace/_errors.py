@@ -17,5 +17,11 @@ class Error(RuntimeError):
         return type(self), (self.tried, self.cause, self.remedy)
 
 
+def exit_code(error: Error) -> int:
+    """Of a command: 2 where a name was given that nothing has, which is the command line's fault;
+    else 1."""
+    return 2 if error.cause == "no such name" else 1
+
+
 class LayertraceWarning(UserWarning):
     """Something could not be done, and the program goes on all the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from layertrace._core import Profile
-from layertrace._errors import Error
+from layertrace._errors import Error, exit_code
 from layertrace._formulas import Formulas
 from layertrace._session import DEFAULT_MEMORY_CAP, Session
 
@@ -47,6 +47,14 @@ def summary(
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"summary() takes an nn.Module; this is a {type(model).__name__}")
     call = None if inputs is None else _Call(model, inputs, device)
+    with _random_numbers_kept(model, device):
+        return recorded_call(model, None if call is None else lambda: call(backward), formulas)
+
+
+def recorded_call(
+    model: torch.nn.Module, call: Callable[[], object] | None, formulas: Formulas | None = None
+) -> Profile:
+    """The summary of a call of the model that is ready to be made."""
     session = Session(
         model,
         None,
@@ -59,9 +67,9 @@ def summary(
         formulas=formulas,
         is_summary=True,
     )
-    with _random_numbers_kept(model, device), session:
+    with session:
         if call is not None:
-            call(backward)
+            call()
             session.step()
     return session.profile
 
@@ -177,18 +185,22 @@ _EXAMPLES = """examples:
 """
 
 
-def _built(name: str) -> tuple[torch.nn.Module, Inputs | None]:
+def _function(name: str, tried: str = "") -> Any:
+    """What `module:function` names."""
     module_name, _, function_name = name.partition(":")
-    tried = f"cannot build a model by {name}"
-    if not module_name or not function_name:
-        raise Error(tried, "it is not of the form module:function", "Write models:build, say")
+    tried = tried or f"cannot use {name}"
     sys.path.insert(0, str(Path.cwd()))
     try:
-        function = getattr(importlib.import_module(module_name), function_name)
+        return getattr(importlib.import_module(module_name), function_name)
     except ModuleNotFoundError as error:
         raise Error(tried, str(error), "Run it where that module can be imported") from error
     except AttributeError as error:
         raise Error(tried, str(error), "Name a function of that module") from error
+
+
+def _built(name: str) -> tuple[torch.nn.Module, Inputs | None]:
+    tried = f"cannot build a model by {name}"
+    function = _function(name, tried)
     built = function if isinstance(function, torch.nn.Module) else function()
     if isinstance(built, torch.nn.Module):
         return built, None
@@ -219,6 +231,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--style", default="columns", help="columns or brackets")
     parser.add_argument("--format", choices=("tree", "json"), default="tree", help="tree or JSON")
     given = parser.parse_args(arguments)
+    if not all(given.model.partition(":")):
+        parser.error(f"{given.model} is not of the form module:function: write models:build, say")
     try:
         model, inputs = _built(given.model)
         result = summary(model, inputs, backward=given.backward, device=given.device)
@@ -238,7 +252,7 @@ def main(arguments: list[str]) -> int:
             )
     except Error as error:
         print(f"layertrace: {error}", file=sys.stderr)
-        return 1
+        return exit_code(error)
     except RuntimeError as error:  # the model's, or PyTorch's about the device
         print(f"layertrace: cannot call the model of {given.model}: {error}", file=sys.stderr)
         return 1

@@ -190,8 +190,16 @@ def test_the_command(tmp_path: Path) -> None:
         ("mine:nothing", "it gives a int"),
         ("mine:missing", "no attribute"),
         ("nowhere:build", "No module named"),
-        ("mine", "not of the form"),
     ):
         told = run(wrong)
         assert told.returncode == 1
+        assert cause in told.stderr
+    for words, cause in (
+        (("mine",), "not of the form"),
+        (("mine:build", "--view", "fast"), "Use one of: time, cost"),
+        (("mine:build", "--columns", "speed"), "Use one of: type"),
+        (("mine:build", "--speed"), "unrecognized arguments"),
+    ):
+        told = run(*words)
+        assert told.returncode == 2
         assert cause in told.stderr
