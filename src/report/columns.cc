@@ -105,6 +105,17 @@ std::string aligned_si(double value) {
   return text.find(' ') == std::string::npos ? text + "  " : text;
 }
 
+// CUDA events tell how long layers took, and nothing of what ran.
+bool needs_kernels(Column column) {
+  return column == Column::kKernels || column == Column::kLaunches || column == Column::kIdle ||
+         column == Column::kLaunchBound;
+}
+
+bool is_known(Column column, const CellStyle& style) {
+  if (!is_of_gpu(column)) return true;
+  return style.has_gpu && !(style.events_only && needs_kernels(column));
+}
+
 std::string place_text(Column column, const Figures& figures, const CellStyle& style) {
   const roofline::Placement at = roofline::place(figures.work, figures.work_ns, style.device);
   const std::string none(style.glyphs.dash);
@@ -180,7 +191,7 @@ Cell figure_cell(Column column, const Figures& figures, const CellStyle& style) 
   if (style.events_only) column = by_events(column);
   const ColumnInfo& info = info_of(column);
   const Kind kind = info.kind;
-  if (is_of_gpu(column) && !style.has_gpu) return {std::string(style.glyphs.dash)};
+  if (!is_known(column, style)) return {std::string(style.glyphs.dash)};
   if (kind == Kind::kOfDevice) return {place_text(column, figures, style)};
   if (kind == Kind::kShareOfStep) {
     const double ns = leading_ns(figures, style);
@@ -192,8 +203,8 @@ Cell figure_cell(Column column, const Figures& figures, const CellStyle& style) 
   if (kind == Kind::kCount || kind == Kind::kActivityCount) return {format_count(value)};
   if (value == 0) return {std::string(style.glyphs.dash)};
   if (kind == Kind::kAmount) return {aligned_si(value)};
-  if (kind == Kind::kBytes) return {format_si(value, "B")};
-  if (kind == Kind::kMemory) return {format_bytes(static_cast<std::uint64_t>(value))};
+  if (kind == Kind::kBytes || kind == Kind::kMemory)
+    return {format_bytes(static_cast<std::uint64_t>(value))};
   if (kind == Kind::kShareOfHost) {
     const double host_ns = figures.forward_ns + figures.backward_ns;
     return {host_ns == 0 ? std::string(style.glyphs.dash) : format_share(value / host_ns)};
@@ -205,7 +216,7 @@ Cell figure_cell(Column column, const Figures& figures, const CellStyle& style) 
 std::string bracket_text(Column column, const Figures& figures, const CellStyle& style) {
   if (style.events_only) column = by_events(column);
   const ColumnInfo& info = info_of(column);
-  if (info.value != nullptr && (style.has_gpu || !is_of_gpu(column))) {
+  if (info.value != nullptr && is_known(column, style)) {
     const double value = figures.*info.value;
     if (is_time(column)) return value > 0 ? format_time(value, style.glyphs) : "";
     if (info.kind == Kind::kCount) return exact_count(value);

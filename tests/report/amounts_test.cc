@@ -48,10 +48,10 @@ Net           –          –            –
       rows(profile, {.columns = {Column::kFlops, Column::kMacs, Column::kAuxFlops, Column::kBytes,
                                  Column::kActivations, Column::kMemoryPeak, Column::kMemoryKept}}),
       R"(
-layer     FLOPs    MACs  aux FLOPs    bytes  activations  memory peak  memory kept
-Net      16.0 G  8.00 G     1.00 M  80.0 MB        500 k            –            –
-├── fc   16.0 G  8.00 G     1.00 M  80.0 MB        500 k      2.9 KiB      2.0 KiB
-└── act       –       –          –        –            –            –            –
+layer     FLOPs    MACs  aux FLOPs     bytes  activations  memory peak  memory kept
+Net      16.0 G  8.00 G     1.00 M  76.3 MiB        500 k            –            –
+├── fc   16.0 G  8.00 G     1.00 M  76.3 MiB        500 k      2.9 KiB      2.0 KiB
+└── act       –       –          –         –            –            –            –
 )");
   EXPECT_EQ(rows(profile, {.columns = {Column::kTflops, Column::kGbs, Column::kIntensity,
                                        Column::kRoof, Column::kPeakShare, Column::kUnexplained}}),

@@ -80,6 +80,41 @@ TEST(Tables, OfAnEmptyRunAreEmptyAndValid) {
   }
 }
 
+// What was not measured is nothing: 0 would say that there was none.
+TEST(Tables, OfCudaEventsAloneKnowNothingOfKernels) {
+  Profile profile = made::gpu_net();
+  profile.health.gpu.timing = "events";
+  profile.kernels.clear();
+  for (Layer& layer : profile.layers) {
+    for (PhaseStats& phase : layer.phases)
+      phase.busy_ns = phase.activity_ns = phase.idle_ns = phase.launches = phase.activities = {};
+  }
+  const Table layers = *table(profile, TableKind::kLayers);
+  for (const char* name :
+       {"gpu_forward_ns", "gpu_backward_ns", "gpu_idle_ns", "kernels", "launches", "activities",
+        "forward_activities", "forward_activity_ns", "forward_self_activity_ns", "forward_busy_ns",
+        "forward_launches", "forward_gpu_idle_ns"}) {
+    const TableColumn* column = layers.find(name);
+    ASSERT_NE(column, nullptr) << name;
+    for (const TableValue& value : column->values)
+      EXPECT_TRUE(std::holds_alternative<std::monostate>(value)) << name;
+  }
+  const TableColumn* forward = layers.find("gpu_event_forward_ns");
+  EXPECT_EQ(std::get<double>(forward->values[0]), 550e3);
+  EXPECT_FALSE(forward->detail);  // people see it: there is nothing else of the GPU
+  EXPECT_EQ(std::get<double>(layers.find("forward_gpu_event_ns")->values[0]), 550e3);
+
+  profile = made::gpu_net();
+  const Table with_both = *table(profile, TableKind::kLayers);
+  EXPECT_EQ(std::get<double>(with_both.find("gpu_forward_ns")->values[0]), 500e3);
+  EXPECT_EQ(std::get<double>(with_both.find("gpu_event_forward_ns")->values[0]), 550e3);
+  EXPECT_TRUE(with_both.find("gpu_event_forward_ns")->detail);
+  profile.health.gpu.timing = "cupti";
+  const Table without_events = *table(profile, TableKind::kLayers);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(
+      without_events.find("gpu_event_forward_ns")->values[0]));
+}
+
 TEST(Tables, LayersAreChosenByModuleAndDepth) {
   const Profile profile = made::small_net();
   EXPECT_THAT(texts(made_table(profile, TableKind::kLayers, {.module = "heads"}), "path"),

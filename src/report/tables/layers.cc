@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "report/device_sentences.h"
 #include "report/figures.h"
 #include "report/tables/makers.h"
 #include "report/tables/sheet.h"
@@ -34,14 +36,22 @@ std::vector<FullRow> full_rows(const Profile& profile, const TableOptions& optio
 // What is known of the run decides which figures are nothing, and which are zero.
 struct Known {
   bool steps;
-  bool activities;
-  bool gpu;
+  bool activities;  // operators, or what a GPU did
+  bool kernels;     // what a GPU did
+  bool events;      // how long that took by CUDA events
   bool counted;
 };
 
 Known known_of(const Profile& profile) {
-  return {!profile.run.summary, report::has_activities(profile.run) && !profile.run.summary,
-          !profile.run.device.empty() && !profile.run.summary, report::has_amounts(profile)};
+  const bool steps = !profile.run.summary;
+  const bool gpu = steps && !profile.run.device.empty();
+  const bool kernels = gpu && !report::has_events_only(profile);
+  const std::string& timing = profile.health.gpu.timing;
+  return {.steps = steps,
+          .activities = kernels || (steps && !gpu && report::has_activities(profile.run)),
+          .kernels = kernels,
+          .events = gpu && (timing == "events" || timing == "both"),
+          .counted = report::has_amounts(profile)};
 }
 
 template <typename T>
@@ -69,18 +79,25 @@ void add_times(LayerSheet& sheet, const Profile& profile, const Known& known) {
   time("total_ns", &report::Figures::total_ns, known.steps);
   share("total_share", &report::Figures::total_ns);
   time("self_ns", &report::Figures::self_ns, known.steps);
-  time("gpu_forward_ns", &report::Figures::gpu_forward_ns, known.gpu);
-  time("gpu_backward_ns", &report::Figures::gpu_backward_ns, known.gpu);
-  time("gpu_idle_ns", &report::Figures::idle_ns, known.gpu);
+  time("gpu_forward_ns", &report::Figures::gpu_forward_ns, known.kernels);
+  time("gpu_backward_ns", &report::Figures::gpu_backward_ns, known.kernels);
+  // People read the events' times where there are no kernels'.
+  for (const auto& [name, figure] :
+       {std::pair{"gpu_event_forward_ns", &report::Figures::event_forward_ns},
+        std::pair{"gpu_event_backward_ns", &report::Figures::event_backward_ns}}) {
+    time(name, figure, known.events);
+    if (known.kernels) sheet.detail();
+  }
+  time("gpu_idle_ns", &report::Figures::idle_ns, known.kernels);
   sheet.detail();
   sheet.real("activities", "per step", [=](const FullRow& row) {
-    return if_known(known.activities && !known.gpu && row.layer->ran, row.figures.activities);
+    return if_known(known.activities && !known.kernels && row.layer->ran, row.figures.activities);
   });
   sheet.real("kernels", "per step", [=](const FullRow& row) {
-    return if_known(known.gpu && row.layer->ran, row.figures.activities);
+    return if_known(known.kernels && row.layer->ran, row.figures.activities);
   });
   sheet.real("launches", "per step", [=](const FullRow& row) {
-    return if_known(known.gpu && row.layer->ran, row.figures.launches);
+    return if_known(known.kernels && row.layer->ran, row.figures.launches);
   });
   sheet.detail();
 }
@@ -177,9 +194,9 @@ void add_phase(LayerSheet& sheet, Phase phase, const Known& known) {
   add("activity_ns", "ns", known.activities, mean(&PhaseStats::activity_ns));
   add("self_activity_ns", "ns", known.activities, mean(&PhaseStats::self_activity_ns));
   add("busy_ns", "ns", known.activities, mean(&PhaseStats::busy_ns));
-  add("launches", "per step", known.gpu, mean(&PhaseStats::launches));
-  add("gpu_event_ns", "ns", known.gpu, mean(&PhaseStats::event_ns));
-  add("gpu_idle_ns", "ns", known.gpu, mean(&PhaseStats::idle_ns));
+  add("launches", "per step", known.kernels, mean(&PhaseStats::launches));
+  add("gpu_event_ns", "ns", known.events, mean(&PhaseStats::event_ns));
+  add("gpu_idle_ns", "ns", known.kernels, mean(&PhaseStats::idle_ns));
   add("flops", "FLOP", known.counted, [](const PhaseStats& stats) { return stats.amounts.flops; });
   add("self_flops", "FLOP", known.counted,
       [](const PhaseStats& stats) { return stats.self_amounts.flops; });
