@@ -23,7 +23,8 @@ class OptimizerStates:
 
     Allocators tell only of what is made while they are listened to, and most state is made in the
     first step of all. An optimizer is asked before the first step that is seen, and at the end if
-    it is still there; nothing keeps it alive.
+    it is still there; nothing keeps it alive. One that is gone while others go on stepping has been
+    replaced, and its state is no longer counted.
     """
 
     def __init__(self) -> None:
@@ -62,10 +63,16 @@ class OptimizerStates:
         if torch.compiler.is_compiling():
             return
         self._threads.add(threading.get_ident())
+        self._forget_those_that_are_gone()
         known = self._stepped.get(id(optimizer))
         if known is None or known() is not optimizer:
             _remember(self._stepped, optimizer)
             _tell(optimizer, is_whole=False)
+
+    def _forget_those_that_are_gone(self) -> None:
+        for key, reference in list(self._stepped.items()):
+            if reference() is None and self._stepped.pop(key, None) is reference:
+                _core.forget_optimizer(key)
 
 
 def _nothing(*_: Any) -> None:

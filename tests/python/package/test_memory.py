@@ -221,6 +221,37 @@ def test_an_optimizer_that_is_gone_at_the_end_has_told() -> None:
     assert session.profile.forecast().optimizer == size
 
 
+def test_an_optimizer_that_was_replaced_is_not_in_the_forecast() -> None:
+    training = Training(mlp())
+    with layertrace.profile(training.model) as session:
+        training()
+        session.step()
+        adams = state_size(training.optimizer)
+        gone = weakref.ref(training.optimizer)
+        training.optimizer = torch.optim.SGD(  # type: ignore[assignment]
+            training.model.parameters(), lr=0.1, momentum=0.9
+        )
+        gc.collect()
+        assert gone() is None
+        training()
+        session.step()
+    sgds = state_size(training.optimizer)
+    assert 0 < sgds < adams
+    assert session.profile.optimizer_state_bytes == sgds
+    assert session.profile.forecast().optimizer == sgds
+
+
+def test_optimizers_that_take_turns_are_added_up() -> None:
+    training, other = Training(mlp()), Training(mlp())
+    with layertrace.profile({"a": training.model, "b": other.model}) as session:
+        for _ in range(2):
+            training()
+            other()
+            session.step()
+    both = state_size(training.optimizer) + state_size(other.optimizer)
+    assert session.profile.forecast().optimizer == both
+
+
 class Handmade:
     """Steps by itself, and is no class of torch's."""
 
