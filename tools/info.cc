@@ -93,6 +93,13 @@ std::string describe(const TraceInfo& info) {
                : "none was recorded");
   line(out, "peaks", peaks(info.device));
   line(out, "counted", counted(info));
+  for (const MetricValue& metric : info.metrics) {
+    const MetricUnit unit = shown_unit(metric.info, metric.value.value_or(0));
+    line(
+        out, "metric",
+        fmt::format("{}: {:.6g}{}{}", metric.info.name.empty() ? metric.info.key : metric.info.name,
+                    metric.value.value_or(0) / unit.size, unit.name.empty() ? "" : " ", unit.name));
+  }
   for (const TraceInfo::Thread& thread : info.threads) {
     line(out, "thread",
          fmt::format("{} ({}): {} module calls, {} activities", thread.tid, thread.name,

@@ -103,6 +103,13 @@ constexpr Subcommand kLedger{
     false,
     nullptr};
 
+constexpr Subcommand kMetrics{TableKind::kMetrics,
+                              "metrics",
+                              "The figures that the program gave to the run, as a table",
+                              "Example:\n  layertrace metrics run.pftrace",
+                              false,
+                              nullptr};
+
 void add_layer_options(CLI::App& command, TableArguments& arguments) {
   constexpr int kMost = std::numeric_limits<int>::max();
   TableOptions& options = arguments.options;
@@ -247,7 +254,8 @@ int put_table(const Result<Table>& table, const std::string& format,
 
 void add_tables(CLI::App& app, int& exit_code) {
   add_layers(app, exit_code);
-  for (const Subcommand& each : {kOperators, kCalls, kSteps, kParameters, kSizes, kLedger})
+  for (const Subcommand& each :
+       {kOperators, kCalls, kSteps, kParameters, kSizes, kLedger, kMetrics})
     add_subcommand(app, exit_code, each);
 }
 

@@ -296,6 +296,12 @@ class LAYERTRACE_API Session {
   // (while none has ended, of all there is).
   Result<Profile> profile() const;
 
+  // Keeps a figure of the user's with the run, in its profile and in its trace; one with the same
+  // key takes the other's place. Also after stop(): the trace is added to where it is. By its key
+  // alone, what the registry has of it (add_metric() of report.h) is kept with it.
+  Result<void> add_metric(const MetricValue& metric);
+  Result<void> add_metric(const std::string& key, double value);
+
   // Writes the stopped session's trace to another place. The target appears whole or not at all.
   Result<void> save(const std::string& path) const;
 
@@ -307,6 +313,30 @@ class LAYERTRACE_API Session {
   std::shared_ptr<SessionState> state_;
 };
 
+namespace detail {
+
+template <typename Model, typename... Inputs>
+void call_model(Model& model, Inputs&&... inputs) {
+  if constexpr (requires { model->forward(std::forward<Inputs>(inputs)...); }) {
+    model->forward(std::forward<Inputs>(inputs)...);
+  } else {
+    model.forward(std::forward<Inputs>(inputs)...);
+  }
+}
+
+template <typename Model>
+Result<Profile> summarise(Model& model, const std::function<void()>& call) {
+  auto session = Session::start(model, {.summary = true, .nvtx = false});
+  if (!session) return session.error();
+  if (call) {
+    call();
+    session->step();
+  }
+  return session->stop();
+}
+
+}  // namespace detail
+
 // What a model is and computes, by one call of it: parameters, shapes and FLOPs by layer, without a
 // training loop. Without inputs, the parameters alone.
 //
@@ -317,17 +347,12 @@ class LAYERTRACE_API Session {
 // where it should leave no trace in the model.
 template <typename Model, typename... Inputs>
 Result<Profile> summary(Model& model, Inputs&&... inputs) {
-  auto session = Session::start(model, {.summary = true, .nvtx = false});
-  if (!session) return session.error();
-  if constexpr (sizeof...(inputs) != 0) {
-    if constexpr (requires { model->forward(std::forward<Inputs>(inputs)...); }) {
-      model->forward(std::forward<Inputs>(inputs)...);
-    } else {
-      model.forward(std::forward<Inputs>(inputs)...);
-    }
-    session->step();
+  if constexpr (sizeof...(inputs) == 0) {
+    return detail::summarise(model, {});
+  } else {
+    return detail::summarise(model,
+                             [&] { detail::call_model(model, std::forward<Inputs>(inputs)...); });
   }
-  return session->stop();
 }
 
 namespace detail {
@@ -401,6 +426,26 @@ struct CallValues {
   }
 };
 
+// What a card needs of a model beside itself.
+struct CardCalls {
+  std::function<Result<Profile>()> summarise;
+  std::function<void()> call;  // none where there are no inputs
+  Tensors inputs;
+};
+LAYERTRACE_API Result<ModelCard> make_card(torch::nn::Module* model, const CardOptions& options,
+                                           const CardCalls& calls);
+
+template <typename Model>
+torch::nn::Module* address_of(Model& model) {
+  if constexpr (std::is_convertible_v<Model*, torch::nn::Module*>) {
+    return &model;
+  } else if constexpr (requires { model.is_empty(); }) {
+    return model.is_empty() ? nullptr : model.ptr().get();
+  } else {
+    return model.get();  // of a shared_ptr
+  }
+}
+
 // Non-zero while a session records scopes.
 LAYERTRACE_API extern std::atomic<std::uint32_t> recording;
 // Non-zero while more is wanted of a call than its scope: operators are counted, or there are
@@ -427,6 +472,38 @@ LAYERTRACE_API void note_output(CountedCall& call, CallValues output) noexcept;
 LAYERTRACE_API void end_call(CountedCall* call, Entry entry) noexcept;
 
 }  // namespace detail
+
+// The model that a card's metric is asked of; nullptr where it is no torch::nn::Module.
+inline torch::nn::Module* module_of(const MetricInput& input) noexcept {
+  return static_cast<torch::nn::Module*>(input.model);
+}
+
+// A model in a few figures (docs/card.md): its size, what a call of it computes and takes, how long
+// that lasts, and what the user's metrics say.
+//
+//   auto card = layertrace::card(model, {.name = "small"}, torch::randn({1, 3, 32, 32}));
+//   if (card) std::cout << layertrace::card_text(*card);
+//
+// It is called in eval mode, without gradients, `1 + warmup + iterations` times, and left in the
+// mode in which it was. Without inputs there are the parameters alone. What a call throws passes
+// through.
+template <typename Model, typename... Inputs>
+Result<ModelCard> card(Model& model, const CardOptions& options, const Inputs&... inputs) {
+  detail::CardCalls calls;
+  calls.summarise = [&] { return summary(model, inputs...); };
+  if constexpr (sizeof...(inputs) != 0) {
+    calls.call = [&] { detail::call_model(model, inputs...); };
+    (detail::find_tensors(inputs, calls.inputs), ...);
+  }
+  return detail::make_card(detail::address_of(model), options, calls);
+}
+// The same for a call that is made otherwise: `forward()` calls the model.
+template <typename Model, std::invocable Forward>
+Result<ModelCard> card(Model& model, const CardOptions& options, const Forward& forward) {
+  const std::function<void()> call = [&] { static_cast<void>(forward()); };
+  return detail::make_card(detail::address_of(model), options,
+                           {[&] { return detail::summarise(model, call); }, call, {}});
+}
 
 // Marks one call of a module, from here to the end of the block. An exception passes through
 // untouched and marks the scope as left by it. With no session this is one relaxed load and a

@@ -410,6 +410,51 @@ struct DeviceInfo {
 // "fp64", "fp32", … by the place in Amounts::flops_by_format; "other" for the last.
 LAYERTRACE_API std::string_view format_name(std::size_t format) noexcept;
 
+// How a metric of two models, or of two runs, is held against each other.
+enum class MetricComparison : std::uint8_t {
+  kNone,        // not at all
+  kRatio,       // the second by the first: more is better
+  kReciprocal,  // the first by the second: less is better
+  kDifference,  // the second less the first: more is better
+};
+
+enum class Better : std::uint8_t { kAsCompared, kHigh, kLow };
+
+// "none", "ratio", "reciprocal", "difference"; "", "high", "low".
+LAYERTRACE_API std::string_view metric_comparison_name(MetricComparison comparison) noexcept;
+LAYERTRACE_API std::string_view better_name(Better better) noexcept;
+
+// What a value may be shown in, and how much of the value's own unit that is: {"GigaMACs", 1e9}.
+struct MetricUnit {
+  std::string name;
+  double size = 1;
+
+  friend bool operator==(const MetricUnit&, const MetricUnit&) = default;
+};
+
+// What a metric is: a figure of a model or of a run, of layertrace's or of the user's.
+struct MetricInfo {
+  std::string key;               // "accuracy"
+  std::string name = {};         // "Accuracy"; the key unless given
+  std::string description = {};  // a sentence
+  std::string unit = {};         // of the value: "bytes", "s", "MACs", "%"; "" for a mere number
+  // What people are shown it in: one of `scales`, or of those that are known of the unit
+  // (docs/card.md). "" for the one in which it is short.
+  std::string shown_in = {};
+  std::vector<MetricUnit> scales = {};  // beside those that are known
+  MetricComparison comparison = MetricComparison::kNone;
+  Better better = Better::kAsCompared;  // where it is not as the comparison has it
+
+  friend bool operator==(const MetricInfo&, const MetricInfo&) = default;
+};
+
+struct MetricValue {
+  MetricInfo info;
+  std::optional<double> value = {};  // in `info.unit`; nothing where it is not known
+
+  friend bool operator==(const MetricValue&, const MetricValue&) = default;
+};
+
 struct Profile {
   std::vector<Layer>
       layers;  // parents before children; layers[0] is the root where a model was given
@@ -432,6 +477,7 @@ struct Profile {
   RunInfo run;
   // What the state of the optimizers that stepped takes, whenever it was made; where they told.
   std::optional<double> optimizer_state_bytes;
+  std::vector<MetricValue> metrics;  // that the user gave to the run, each key once
 
   // The layer with this path, or nullptr.
   LAYERTRACE_API const Layer* find(std::string_view path) const noexcept;

@@ -296,6 +296,7 @@ enum class TableKind : std::uint8_t {
   kParameters,
   kSizes,
   kLedger,
+  kMetrics,
 };
 
 struct TableOptions {
@@ -310,7 +311,7 @@ struct TableOptions {
   std::size_t limit = 0;                  // so many rows at most; 0 for all
 };
 
-// "layers", "kernels", "operators", "calls", "steps", "parameters", "sizes" or "ledger".
+// "layers", "kernels", "operators", "calls", "steps", "parameters", "sizes", "ledger" or "metrics".
 LAYERTRACE_API Result<TableKind> parse_table_kind(std::string_view name);
 
 // Fails where the options name a layer or a column that is not there, and lists what is.
@@ -360,9 +361,11 @@ enum class Verdict : std::uint8_t {
   kSlower,
   kLess,  // this and the next: of what is counted
   kMore,
+  kBetter,  // this and the next: of metrics, as they are compared
+  kWorse,
 };
 
-// "unknown", "same", "within noise", "faster", "slower", "less", "more".
+// "unknown", "same", "within noise", "faster", "slower", "less", "more", "better", "worse".
 LAYERTRACE_API std::string_view verdict_name(Verdict verdict) noexcept;
 
 struct ComparedFigure {
@@ -378,10 +381,10 @@ struct ComparedFigure {
 };
 
 struct ComparedRow {
-  std::string kind;    // "total", "layer", "kernel"
-  std::string name;    // a layer's path, a kernel's name; "" of the total
+  std::string kind;    // "total", "metric", "layer", "kernel"
+  std::string name;    // a layer's path, a kernel's or a metric's name; "" of the total
   std::string type;    // a layer's class
-  std::string metric;  // "forward_ms"
+  std::string metric;  // "forward_ms"; of a metric its key
   std::string unit;    // "ms", "FLOP", "bytes", ""
   std::vector<ComparedFigure> runs;
 };
@@ -395,8 +398,8 @@ struct NotInAll {
 
 struct Comparison {
   std::vector<std::string> names;  // of the runs
-  // Of the total; of layers, those that changed first, by how much time of their own that is; then
-  // of kernels, likewise.
+  // Of the total; of the runs' metrics; of layers, those that changed first, by how much time of
+  // their own that is; then of kernels, likewise.
   std::vector<ComparedRow> rows;
   std::vector<NotInAll> not_in_all;
   std::vector<std::string> notes;  // what cannot be compared, and what to bear in mind
@@ -426,8 +429,8 @@ LAYERTRACE_API std::string comparison_text(const Comparison& comparison,
 LAYERTRACE_API Table comparison_table(const Comparison& comparison);
 
 // A condition on the last run, for CI: "forward_ms > +5%", "total_ms@encoder > 2.5",
-// "memory_bytes > 2e9". With a sign or in per cent it is the change against the first run, and one
-// within noise is none.
+// "memory_bytes > 2e9", "metrics.accuracy < -0.5%". With a sign or in per cent it is the change
+// against the first run, and one within noise is none.
 struct Condition {
   std::string text;
   std::string metric;
@@ -443,5 +446,113 @@ LAYERTRACE_API Result<Condition> parse_condition(std::string_view text);
 // error that lists what there is.
 LAYERTRACE_API Result<std::string> check_condition(const Comparison& comparison,
                                                    const Condition& condition);
+
+// ---- Metrics: a registry of what model cards tell ----
+//
+//   layertrace::add_metric({.key = "sparsity", .unit = "%"},
+//                          [](const layertrace::MetricInput& input) { return zeros_of(input); });
+//
+// Unlike the rest of this header, the registry is the process's. It may be used from any thread.
+
+// What metrics are computed from.
+struct MetricInput {
+  const Profile* summary = nullptr;  // of one call, as summary() gives it
+  Convention convention = Convention::kLayertrace;
+  std::uint64_t batch_size = 0;       // 0: not known
+  std::optional<double> input_bytes;  // of the tensors that go in
+  std::vector<double> call_s = {};    // how long each timed call took
+  std::function<double()> evaluate;   // the user's
+  void* model = nullptr;              // module_of() of layertrace.h gives it; of a binding, nothing
+  void* context = nullptr;            // of a binding: what its own metrics need
+};
+
+// What the metric comes to, in its unit; nothing where that is not known. What it throws is told in
+// the card.
+using MetricFunction = std::function<std::optional<double>(const MetricInput&)>;
+// The same for several, in their order.
+using MetricsFunction = std::function<std::vector<std::optional<double>>(const MetricInput&)>;
+
+struct MetricOptions {
+  bool override = false;  // take the place of one with the same key
+};
+
+// An error where the key is another's already and is not to be overridden, or names no unit that is
+// known.
+LAYERTRACE_API Result<void> add_metric(MetricInfo info, MetricFunction function,
+                                       const MetricOptions& options = {});
+LAYERTRACE_API Result<void> add_metric(std::vector<MetricInfo> infos, MetricsFunction function,
+                                       const MetricOptions& options = {});
+// False where none was added with this key. A built-in one that it had taken the place of is back.
+LAYERTRACE_API bool remove_metric(std::string_view key);
+// In the order in which cards have them: the built-in ones first.
+LAYERTRACE_API std::vector<MetricInfo> metrics();
+
+// Names as they are given back by their functions of profile.h.
+LAYERTRACE_API Result<MetricComparison> parse_metric_comparison(std::string_view name);
+LAYERTRACE_API Result<Better> parse_better(std::string_view name);
+
+// What people are shown a metric of this size in.
+LAYERTRACE_API MetricUnit shown_unit(const MetricInfo& info, double value);
+
+// ---- Model cards: a model in a few figures, and models side by side ----
+//
+//   auto card = layertrace::card(model, {.name = "small"}, inputs);  // of layertrace.h
+//   if (card) std::cout << layertrace::card_text(*card);
+
+struct CardOptions {
+  std::string name = {};                            // of the model; its class unless given
+  std::vector<std::string> metrics = {};            // these, by key, in this order; empty for all
+  Convention convention = Convention::kLayertrace;  // whose way of counting
+  std::function<double()> evaluate = {};            // gives the metric `evaluation`
+  int iterations = 30;                              // calls that are timed
+  int warmup = 5;                                   // calls before them
+  std::uint64_t batch_size = 0;  // the first dimension of the first tensor unless given
+};
+
+struct ModelCard {
+  std::string name;
+  std::string device;            // "cpu", "cuda:0"
+  std::uint64_t batch_size = 0;  // 0: not known
+  std::string convention;
+  std::string simulated;             // the simulated GPU that it ran on; "" for none
+  std::vector<MetricValue> metrics;  // those that are known, or were asked for
+  std::vector<Error> failures;       // of metrics that could not be computed
+  std::vector<std::string> notes;
+  std::shared_ptr<const Profile> summary;  // by layer
+};
+
+// Computes what the registry has. An error where a metric is asked for that there is not; one that
+// fails is among the card's failures, and the others are there.
+LAYERTRACE_API Result<ModelCard> make_card(const MetricInput& input, const std::string& device,
+                                           const CardOptions& options);
+
+// Models side by side, each held against the first.
+struct ComparedMetric {
+  struct Side {
+    std::optional<double> value;
+    std::optional<double> score;  // as the metric's comparison has it
+    Verdict verdict = Verdict::kUnknown;
+  };
+  MetricInfo info;
+  std::vector<Side> models;
+};
+struct CardComparison {
+  std::vector<ModelCard> cards;
+  std::vector<ComparedMetric> rows;
+  std::vector<std::string> notes;
+};
+LAYERTRACE_API CardComparison compare_cards(std::vector<ModelCard> cards);
+
+struct CardTextOptions {
+  bool color = false;
+  bool ascii = false;
+};
+LAYERTRACE_API std::string card_text(const ModelCard& card, const CardTextOptions& options = {});
+LAYERTRACE_API std::string card_text(const CardComparison& comparison,
+                                     const CardTextOptions& options = {});
+LAYERTRACE_API Table card_table(const ModelCard& card);
+LAYERTRACE_API Table card_table(const CardComparison& comparison);
+LAYERTRACE_API std::string card_json(const ModelCard& card);
+LAYERTRACE_API std::string card_json(const CardComparison& comparison);
 
 }  // namespace layertrace

@@ -71,6 +71,7 @@ struct TraceInfo {
   double flops = 0;                       // in all counted steps
   std::uint64_t memory_events = 0;        // blocks that were taken and given back
   DeviceInfo device;
+  std::vector<MetricValue> metrics;  // that the user gave to the run
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
   bool cut = false;

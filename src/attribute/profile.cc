@@ -1,6 +1,7 @@
 #include <layertrace/profile.h>
 
 #include <algorithm>
+#include <array>
 
 #include "attribute/span.h"
 
@@ -26,6 +27,16 @@ std::string_view phase_name(Phase phase) noexcept {
       break;
   }
   return "other";
+}
+
+std::string_view metric_comparison_name(MetricComparison comparison) noexcept {
+  constexpr std::array<std::string_view, 4> kNames{"none", "ratio", "reciprocal", "difference"};
+  return kNames[static_cast<std::size_t>(comparison)];
+}
+
+std::string_view better_name(Better better) noexcept {
+  constexpr std::array<std::string_view, 3> kNames{"", "high", "low"};
+  return kNames[static_cast<std::size_t>(better)];
 }
 
 std::string_view cause_text(Cause cause) noexcept {

@@ -194,6 +194,57 @@ ReadParameter read_parameter(const TrackEventReader& event) {
   return read;
 }
 
+// ---- A metric of the user's ----
+
+namespace {
+
+// A scale's name is in the annotation's.
+constexpr std::string_view kScalePrefix = "scale: ";
+
+template <typename Enum, typename Name>
+Enum named(std::string_view text, Enum last, Name name_of) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (name_of(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
+  }
+  return Enum{};  // of a newer layertrace
+}
+
+}  // namespace
+
+void write_metric(TrackEventWriter& event, const MetricValue& metric) {
+  const MetricInfo& info = metric.info;
+  text(event, "key", info.key);
+  if (metric.value) real(event, "value", *metric.value);
+  if (!info.name.empty()) text(event, "name", info.name);
+  if (!info.description.empty()) text(event, "description", info.description);
+  if (!info.unit.empty()) text(event, "unit", info.unit);
+  if (!info.shown_in.empty()) text(event, "shown_in", info.shown_in);
+  for (const MetricUnit& scale : info.scales)
+    real(event, std::string(kScalePrefix) + scale.name, scale.size);
+  text(event, "comparison", std::string(metric_comparison_name(info.comparison)));
+  if (info.better != Better::kAsCompared)
+    text(event, "better", std::string(better_name(info.better)));
+}
+
+MetricValue read_metric(const TrackEventReader& event) {
+  MetricValue metric;
+  MetricInfo& info = metric.info;
+  for_each_annotation(event, [&](const Annotation& a) {
+    if (a.name == "key") info.key = a.text;
+    if (a.name == "value") metric.value = a.real;
+    if (a.name == "name") info.name = a.text;
+    if (a.name == "description") info.description = a.text;
+    if (a.name == "unit") info.unit = a.text;
+    if (a.name == "shown_in") info.shown_in = a.text;
+    if (a.name.starts_with(kScalePrefix))
+      info.scales.push_back({std::string(a.name.substr(kScalePrefix.size())), a.real});
+    if (a.name == "comparison")
+      info.comparison = named(a.text, MetricComparison::kDifference, metric_comparison_name);
+    if (a.name == "better") info.better = named(a.text, Better::kLow, better_name);
+  });
+  return metric;
+}
+
 // ---- The end ----
 
 namespace {

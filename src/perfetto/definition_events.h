@@ -41,6 +41,9 @@ struct ReadParameter {
 };
 ReadParameter read_parameter(const TrackEventReader& event);
 
+void write_metric(TrackEventWriter& event, const MetricValue& metric);
+MetricValue read_metric(const TrackEventReader& event);
+
 // What the spans cannot tell of a recording's health.
 void write_closing(TrackEventWriter& event, const Health& health, std::uint64_t end_ns);
 void read_closing(const TrackEventReader& event, Health& health);

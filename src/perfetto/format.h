@@ -62,6 +62,7 @@ inline constexpr std::uint64_t kRunTrack = 4;
 inline constexpr std::uint64_t kMemoryTrack = 5;
 inline constexpr std::uint64_t kParameterTrack = 6;
 inline constexpr std::uint64_t kCountingTrack = 7;
+inline constexpr std::uint64_t kMetricTrack = 8;
 inline constexpr std::uint64_t kFirstLaneTrack = 16;
 constexpr std::uint64_t thread_track(std::uint32_t lane) {
   return kFirstLaneTrack + 2 * std::uint64_t{lane};

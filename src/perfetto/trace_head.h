@@ -50,6 +50,7 @@ class TraceHead {
     define_new_layers(ns);
   }
   TrackEvent* instant(std::uint64_t ns, std::uint64_t track, std::string_view name);
+  bool is_written() const noexcept { return is_written_; }
 
  private:
   struct PendingLane {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "attribute/metric_list.h"
 #include "base/mapped_file.h"
 #include "perfetto/counted_events.h"
 #include "perfetto/definition_events.h"
@@ -207,6 +208,9 @@ void Reader::on_definition(std::uint64_t ns, ConstBytes bytes) {
     on_layer(event);
   } else if (event.track_uuid() == format::kParameterTrack) {
     on_parameter(event);
+  } else if (event.track_uuid() == format::kMetricTrack) {
+    if (MetricValue metric = read_metric(event); metric.value && !metric.info.key.empty())
+      put_metric(summary_.metrics, std::move(metric));
   } else if (view(event.name()) == format::kHeader) {
     on_header(ns, event);
   } else if (view(event.name()) == format::kFooter) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <layertrace/profile.h>
 #include <layertrace/result.h>
@@ -16,6 +17,7 @@ struct ReadSummary {
   RunInfo run;
   DeviceInfo device;
   std::optional<double> optimizer_state_bytes;
+  std::vector<MetricValue> metrics;
   Health health;  // what the closing record says; `cut` where there is none
   std::uint64_t file_bytes = 0;
   std::uint64_t packets = 0;

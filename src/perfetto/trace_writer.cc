@@ -26,6 +26,13 @@ namespace {
 
 using perfetto::protos::pbzero::TrackEvent;
 
+void put_metric(PacketBlock& packets, TraceHead& head, std::uint64_t ns,
+                const MetricValue& metric) {
+  packets.describe_track(format::kMetricTrack, format::kProcessTrack, "metrics");
+  // Never the bare key: readers know the run's own instants by their names.
+  write_metric(*head.instant(ns, format::kMetricTrack, "metric: " + metric.info.key), metric);
+}
+
 class Writer final : public TraceWriter {
  public:
   Writer(const Dictionary& dictionary, ByteSink& out, RunInfo run)
@@ -65,6 +72,7 @@ class Writer final : public TraceWriter {
   void describe_optimizers(std::optional<double> state_bytes) override {
     optimizer_state_bytes_ = state_bytes;
   }
+  void metric(std::uint64_t ns, const MetricValue& metric) override;
   void close(const Health& health, std::uint64_t end_ns) override;
 
  private:
@@ -74,6 +82,7 @@ class Writer final : public TraceWriter {
   bool may_be_counted_at_end(const OpenSlices& open, const OpenSlice& ended) const;
   void write_amounts(Lane lane);
   void begin_stretch(std::uint64_t ns);
+  void write_metrics(std::uint64_t ns);
 
   const Dictionary& dictionary_;
   DeviceInfo device_info_;
@@ -84,8 +93,9 @@ class Writer final : public TraceWriter {
   StepTrack steps_;
   CountedTracks counted_tracks_;
   DeviceTracks device_tracks_;
-  std::vector<OpenSlices> open_;  // by lane
-  std::uint64_t stretch_ns_ = 0;  // where the last step, pause or stretch that was told begins
+  std::vector<OpenSlices> open_;      // by lane
+  std::vector<MetricValue> metrics_;  // on their way
+  std::uint64_t stretch_ns_ = 0;      // where the last step, pause or stretch that was told begins
 };
 
 // ---- Lanes ----
@@ -266,8 +276,20 @@ void Writer::gap(Lane lane, std::uint64_t ns, std::uint64_t dropped) {
   annotation->set_uint_value(dropped);
 }
 
+// Where recording has not begun, the trace has not, either.
+void Writer::metric(std::uint64_t ns, const MetricValue& metric) {
+  metrics_.push_back(metric);
+  if (head_.is_written()) write_metrics(ns);
+}
+
+void Writer::write_metrics(std::uint64_t ns) {
+  for (const MetricValue& metric : metrics_) put_metric(packets_, head_, ns, metric);
+  metrics_.clear();
+}
+
 void Writer::close(const Health& health, std::uint64_t end_ns) {
   head_.prepare(end_ns);
+  write_metrics(end_ns);
   begin_stretch(end_ns);
   steps_.end_partial(end_ns);
   device_tracks_.finish();
@@ -283,6 +305,14 @@ void Writer::close(const Health& health, std::uint64_t end_ns) {
 std::unique_ptr<TraceWriter> TraceWriter::make(const Dictionary& dictionary, ByteSink& out,
                                                const RunInfo& run) {
   return std::make_unique<Writer>(dictionary, out, run);
+}
+
+void append_metric(ByteSink& out, std::uint64_t ns, const MetricValue& metric) {
+  PacketBlock packets(out);
+  const Dictionary nothing;
+  TraceHead head(packets, nothing, {});
+  put_metric(packets, head, ns, metric);
+  packets.flush();
 }
 
 }  // namespace layertrace

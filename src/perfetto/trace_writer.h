@@ -28,11 +28,16 @@ class TraceWriter : public SpanSink {
   virtual void describe_device(const DeviceInfo& device) = 0;
   // Likewise what the optimizers' state takes, where that is known.
   virtual void describe_optimizers(std::optional<double> state_bytes) = 0;
+  // A figure of the user's. The last one with a key counts.
+  virtual void metric(std::uint64_t ns, const MetricValue& metric) = 0;
   // Hands everything encoded so far to the sink.
   virtual void flush() = 0;
   // The closing record: with it, the trace is whole. `health` is what the spans themselves cannot
   // tell.
   virtual void close(const Health& health, std::uint64_t end_ns) = 0;
 };
+
+// Adds a metric to a trace that is closed already.
+void append_metric(ByteSink& out, std::uint64_t ns, const MetricValue& metric);
 
 }  // namespace layertrace

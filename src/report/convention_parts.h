@@ -30,6 +30,8 @@ class Remarks {
   std::vector<std::string> sentences_;
 };
 
+std::string_view convention_name(Convention convention);
+
 ConventionCounts layertrace_counts(const Profile& profile);
 ConventionCounts fvcore_counts(const Profile& profile);
 ConventionCounts torchinfo_counts(const Profile& profile);

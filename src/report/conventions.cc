@@ -40,6 +40,8 @@ Json counts_object(const ConventionCounts::Counts& counts) {
 
 }  // namespace
 
+std::string_view convention_name(Convention convention) { return info_of(convention).name; }
+
 ConventionCounts::Counts by_module(const Profile& profile, LayerCounts counts) {
   // Parents come before children.
   double whole = 0;

@@ -13,6 +13,7 @@
 
 #include <layertrace/trace.h>
 
+#include "report/cards/units.h"
 #include "report/device_sentences.h"
 #include "report/figures.h"
 #include "report/layer_times.h"
@@ -227,6 +228,20 @@ Json causes_json(const std::vector<Unattributed>& groups) {
   return out;
 }
 
+// That users gave to the run.
+Json metrics_json(const Profile& profile) {
+  Json out = Json::array();
+  for (const MetricValue& metric : profile.metrics) {
+    const MetricInfo& info = metric.info;
+    const MetricUnit unit = shown_unit(info, metric.value.value_or(0));
+    out.push_back({{"name", shown(cards::name_of(info))},
+                   {"value", metric.value ? cards::figure(*metric.value / unit.size) : "–"},
+                   {"unit", shown(unit.name)},
+                   {"description", shown(info.description)}});
+  }
+  return out;
+}
+
 Json ledger_json(const Profile& profile, const Glyphs& glyphs) {
   const Health& health = profile.health;
   Json notes = Json::array();
@@ -270,6 +285,7 @@ Json page_data(const Profile& profile, const ReportOptions& options) {
           {"mfu", number(profile.mfu)},
           {"counted_share", number(profile.counted_share)},
           {"phases", std::move(phases)},
+          {"metrics", metrics_json(profile)},
           {"layers", layers_columns(profile)},
           {"roofs", roofs_json(profile)},
           {"memory", memory_timelines(profile)},

@@ -8,6 +8,7 @@
 
 #include <layertrace/report.h>
 
+#include "report/cards/json.h"
 #include "report/json_amounts.h"
 #include "report/json_parts.h"
 #include "report/text.h"
@@ -236,6 +237,9 @@ std::string layers_json(const Profile& profile) {
            return report::uncounted_json(profile, *op);
          });
   out += ",\n\"operators\":" + dump_lines(profile.operators, report::operator_json);
+  out += ",\n\"metrics\":" + dump_lines(profile.metrics, [](const MetricValue& metric) {
+           return report::metric_json(metric.info, metric.value);
+         });
   return out + "}\n";
 }
 

@@ -73,6 +73,7 @@ Result<Profile> load(const std::string& path) {
   Profile profile = fold.finish(summary->end_ns);
   profile.run = std::move(summary->run);
   profile.optimizer_state_bytes = summary->optimizer_state_bytes;
+  profile.metrics = std::move(summary->metrics);
   // A file that was cut, or is older, does not tell; a table may know.
   profile.device = summary->device.origin.empty() ? roofline::find_device_info(profile.run)
                                                   : std::move(summary->device);
@@ -94,6 +95,7 @@ Result<TraceInfo> info(const std::string& path) {
   info.start_ns = summary->start_ns;
   info.end_ns = summary->end_ns;
   info.cut = summary->health.cut;
+  info.metrics = std::move(summary->metrics);
   info.device = summary->device.origin.empty() ? roofline::find_device_info(info.run)
                                                : std::move(summary->device);
   return info;

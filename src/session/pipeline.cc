@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "attribute/metric_list.h"
 #include "roofline/rates.h"
 
 namespace layertrace {
@@ -44,11 +45,18 @@ void Pipeline::take(const std::vector<DeviceSample>& samples) {
   for (const DeviceSample& sample : samples) device_resolver_.sample(sample);
 }
 
+void Pipeline::add_metric(std::uint64_t now_ticks, const MetricValue& metric) {
+  put_metric(metrics_, metric);
+  writer_->metric(scale_.to_ns(now_ticks), metric);
+  writer_->flush();
+}
+
 Profile Pipeline::snapshot(std::uint64_t now_ticks, const Health& given,
                            const DescribeDevice& describe) {
   pump(now_ticks);
   Profile profile = Fold(fold_).finish(scale_.to_ns(now_ticks));
   profile.run = run_;
+  profile.metrics = metrics_;
   if (const auto bytes = recording_->optimizer_state_bytes())
     profile.optimizer_state_bytes = static_cast<double>(*bytes);
   if (describe) profile.device = describe(profile);
@@ -74,6 +82,7 @@ Profile Pipeline::finish(std::uint64_t now_ticks, const Health& given,
   const std::uint64_t end_ns = scale_.to_ns(now_ticks);
   Profile profile = fold_.finish(end_ns);
   profile.run = run_;
+  profile.metrics = metrics_;
   if (const auto bytes = recording_->optimizer_state_bytes())
     profile.optimizer_state_bytes = static_cast<double>(*bytes);
   if (describe) profile.device = describe(profile);

@@ -41,6 +41,11 @@ class Pipeline {
   // Returns the number of records.
   std::uint64_t pump(std::uint64_t horizon_ticks);
 
+  std::uint64_t to_ns(std::uint64_t ticks) const noexcept { return scale_.to_ns(ticks); }
+
+  // A figure of the user's, told at this moment.
+  void add_metric(std::uint64_t now_ticks, const MetricValue& metric);
+
   // Figures of devices at this moment.
   void take(const std::vector<DeviceSample>& samples);
 
@@ -88,6 +93,7 @@ class Pipeline {
   Resolver resolver_;
   DeviceResolver device_resolver_;
   DeviceCapture* device_ = nullptr;
+  std::vector<MetricValue> metrics_;
   Intake intake_;
   Drain drain_;
   // Begins of the recorded steps, and those since the last step: they count only where it is never

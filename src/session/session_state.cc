@@ -14,10 +14,12 @@
 #include <system_error>
 #include <utility>
 
+#include "attribute/metric_list.h"
 #include "base/host_info.h"
 #include "base/simulation.h"
 #include "capture/recorder.h"
 #include "perfetto/format.h"
+#include "report/cards/registry.h"
 #include "roofline/cpu_calibration.h"
 #include "roofline/rates.h"
 #include "session/cost.h"
@@ -400,6 +402,7 @@ Result<Profile> SessionState::stop() {
     });
   } catch (...) {  // no memory; what was written so far can be read, as cut
   }
+  end_ns_ = pipeline_->to_ns(now);
   pipeline_.reset();
   device_on_ = false;
   if (device_ != nullptr) device_->close();
@@ -449,6 +452,28 @@ Result<Profile> SessionState::profile() const {
     }
   }
   return Error{"cannot give a profile", "the recording could not be finished", ""};
+}
+
+Result<void> SessionState::add_metric(const MetricValue& metric) {
+  if (auto error = cards::refuse(metric.info)) return *error;
+  const std::string tried = "cannot keep the metric \"" + metric.info.key + "\"";
+  if (!metric.value) return Error{tried, "it has no value", "Give it a number"};
+  if (!is_ours())
+    return Error{tried, "the session belongs to the process that forked this one", ""};
+  const std::lock_guard lock(mutex_);
+  if (profile_) {
+    put_metric(profile_->metrics, metric);
+    append_metric(*output_, end_ns_, metric);
+    return output_->commit();
+  }
+  if (stopped_ || broken_.load()) return Error{tried, "the recording could not be finished", ""};
+  try {
+    const std::lock_guard pipeline_lock(pipeline_mutex_);
+    pipeline_->add_metric(clock_ticks(), metric);
+  } catch (const std::bad_alloc&) {
+    return Error{tried, "there is no memory for it", ""};
+  }
+  return {};
 }
 
 Result<void> SessionState::save(const std::string& path) const {

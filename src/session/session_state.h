@@ -44,6 +44,7 @@ class SessionState {
   void step() noexcept;
   Result<Profile> stop();
   Result<Profile> profile() const;
+  Result<void> add_metric(const MetricValue& metric);
   Result<void> save(const std::string& path) const;
   bool recording() const noexcept;
 
@@ -89,6 +90,7 @@ class SessionState {
   bool has_recorded_ = false;  // the schedule has come to a step that is recorded
   std::atomic<bool> stopped_{false};
   std::optional<Profile> profile_;
+  std::uint64_t end_ns_ = 0;  // on the trace's clock
   DeviceInfo given_device_;
   double scope_cost_ns_ = 0;
   double op_cost_ns_ = 0;

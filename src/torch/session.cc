@@ -104,6 +104,15 @@ Result<Profile> Session::stop() { return state_ != nullptr ? state_->stop() : mo
 Result<Profile> Session::profile() const {
   return state_ != nullptr ? state_->profile() : moved_from();
 }
+Result<void> Session::add_metric(const MetricValue& metric) {
+  return state_ != nullptr ? state_->add_metric(metric) : Result<void>(moved_from());
+}
+Result<void> Session::add_metric(const std::string& key, double value) {
+  for (MetricInfo& info : metrics()) {
+    if (info.key == key) return add_metric(MetricValue{std::move(info), value});
+  }
+  return add_metric(MetricValue{{.key = key}, value});
+}
 Result<void> Session::save(const std::string& path) const {
   return state_ != nullptr ? state_->save(path) : Result<void>(moved_from());
 }

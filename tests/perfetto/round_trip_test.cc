@@ -131,6 +131,40 @@ TEST(RoundTrip, KeepsWhatTheOptimizersStateTakes) {
   }
 }
 
+MetricValue a_metric(const std::string& key, double value) {
+  return {{.key = key,
+           .name = "A metric",
+           .description = "Of a test.",
+           .unit = "widgets",
+           .shown_in = "crates",
+           .scales = {{"crates", 100}},
+           .comparison = MetricComparison::kReciprocal,
+           .better = Better::kHigh},
+          value};
+}
+
+TEST(RoundTrip, KeepsMetrics) {
+  Script script({""});
+  script.thread().on(1).enter(2, "").leave(3);
+  const std::vector<MetricValue> expected = {a_metric("layertrace", 2.5), a_metric("later", 3)};
+  Memory out;
+  const auto writer = TraceWriter::make(script.dictionary, out, a_run());
+  writer->metric(1, a_metric("layertrace", 1));  // before the trace has begun
+  feed(script, *writer, script.written.size(), kEnd);
+  writer->metric(4, a_metric("layertrace", 2.5));
+  writer->close(a_health(), kEnd);
+  append_metric(out, kEnd, a_metric("later", 3));
+  const File file(out.bytes);
+  const auto loaded = load(file.path());
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  EXPECT_EQ(loaded->metrics, expected);
+  EXPECT_FALSE(loaded->health.cut);
+  EXPECT_EQ(loaded->run.program, a_run().program) << "no metric is taken for the header";
+  const auto told = info(file.path());
+  ASSERT_TRUE(told) << told.error().message();
+  EXPECT_EQ(told->metrics, expected);
+}
+
 // A file that was cut does not tell; a table may know.
 TEST(RoundTrip, FindsADeviceByItsName) {
   Script script({""});

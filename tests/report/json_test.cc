@@ -51,7 +51,7 @@ PhaseStats counted(double first) {
 TEST(LayersJson, HasItsPartsInOrder) {
   EXPECT_EQ(keys(parsed(made::small_net())),
             (Keys{"layers", "steps", "health", "phases", "run", "kernels", "idle", "device", "mfu",
-                  "hfu", "counted_share", "memory", "uncounted", "operators"}));
+                  "hfu", "counted_share", "memory", "uncounted", "operators", "metrics"}));
   EXPECT_EQ(layers_json(made::small_net()), layers_json(made::small_net()));
 }
 
@@ -375,7 +375,7 @@ TEST(LayersJson, WritesAmountsAsExactIntegers) {
 
 TEST(LayersJson, PutsOneLayerOnALine) {
   const std::string text = layers_json(made::small_net());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 13 + 1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 8 + 2 + 14 + 1);
   EXPECT_TRUE(text.ends_with("}\n"));
 }
 

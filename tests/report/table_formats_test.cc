@@ -131,7 +131,8 @@ TEST(TableFormats, AreNamed) {
             "cannot use \"xml\" as a format of a table: no such name. Use one of: json, csv, md, "
             "html, latex, parquet");
   EXPECT_EQ(parse_table_kind("rows").error().remedy,
-            "Use one of: layers, kernels, operators, calls, steps, parameters, sizes, ledger");
+            "Use one of: layers, kernels, operators, calls, steps, parameters, sizes, ledger, "
+            "metrics");
   EXPECT_EQ(write(small_table(), TableFormat::kCsv), to_csv(small_table()));
 }
 

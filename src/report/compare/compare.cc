@@ -14,18 +14,14 @@
 
 #include "report/compare/metrics.h"
 #include "report/compare/noise.h"
+#include "report/compare/run_metrics.h"
 
 namespace layertrace {
 namespace comparison {
 namespace {
 
-constexpr std::array<std::string_view, 7> kVerdicts = {"unknown", "same", "within noise", "faster",
-                                                       "slower",  "less", "more"};
-
-double relative(double before, double after) {
-  if (before == after) return 0;
-  return before != 0 ? (after - before) / before : HUGE_VAL;
-}
+constexpr std::array<std::string_view, 9> kVerdicts = {
+    "unknown", "same", "within noise", "faster", "slower", "less", "more", "better", "worse"};
 
 Verdict judge_count(double before, double after, double tolerance) {
   if (before == after) return Verdict::kSame;
@@ -72,6 +68,7 @@ class Comparer {
 
   Comparison compare() {
     add_totals();
+    compare_metrics(runs_, out_);
     add_layers();
     add_kernels();
     return std::move(out_);

@@ -52,10 +52,13 @@ bool parse_limit(std::string_view text, Condition& condition) {
   return true;
 }
 
+// Before the key of a metric that users gave to the runs.
+constexpr std::string_view kRunMetrics = "metrics.";
+
 std::string valid_metrics() {
   std::vector<std::string_view> names;
   for (const Metric& metric : metrics()) names.push_back(metric.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{}, {}KEY", fmt::join(names, ", "), kRunMetrics);
 }
 
 }  // namespace
@@ -74,7 +77,9 @@ Result<Condition> parse_condition(std::string_view text) {
   condition.metric = trimmed(subject.substr(0, at));
   if (at != std::string_view::npos) condition.layer = trimmed(subject.substr(at + 1));
   const auto has_name = [&](const Metric& metric) { return metric.name == condition.metric; };
-  if (std::ranges::none_of(metrics(), has_name)) {
+  const bool is_of_run =
+      condition.metric.starts_with(kRunMetrics) && condition.metric.size() > kRunMetrics.size();
+  if (!is_of_run && std::ranges::none_of(comparison::metrics(), has_name)) {
     return Error{tried,
                  fmt::format("there is no figure \"{}\"", report::clean(condition.metric, false)),
                  "Use one of: " + valid_metrics()};
@@ -88,6 +93,8 @@ Result<std::string> check_condition(const Comparison& comparison, const Conditio
   const std::string tried = fmt::format("cannot check \"{}\"", condition.text);
   const bool is_total = condition.layer.empty();
   const auto row = std::ranges::find_if(comparison.rows, [&](const ComparedRow& each) {
+    if (each.kind == "metric")
+      return is_total && condition.metric == std::string(comparison::kRunMetrics) + each.metric;
     return each.metric == condition.metric && each.name == condition.layer &&
            each.kind == (is_total ? "total" : "layer");
   });

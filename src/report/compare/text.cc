@@ -9,6 +9,7 @@
 
 #include <layertrace/report.h>
 
+#include "report/cards/units.h"
 #include "report/compare/noise.h"
 #include "report/numbers.h"
 #include "report/table.h"
@@ -22,8 +23,9 @@ using report::clean;
 using report::Tone;
 
 Tone tone_of(Verdict verdict) {
-  if (verdict == Verdict::kSlower || verdict == Verdict::kMore) return Tone::kHot;
-  if (verdict == Verdict::kFaster || verdict == Verdict::kLess) return Tone::kBold;
+  using enum Verdict;
+  if (verdict == kSlower || verdict == kMore || verdict == kWorse) return Tone::kHot;
+  if (verdict == kFaster || verdict == kLess || verdict == kBetter) return Tone::kBold;
   return Tone::kDim;
 }
 
@@ -37,8 +39,10 @@ class Writer {
       out_ += fmt::format("{}: {}\n", letter(i), clean(comparison_.names[i], options_.ascii));
     out_ += '\n';
     section("total", "Total, per step", /*all=*/true);
+    section("metric", "Metrics", /*all=*/true);
     section("layer", "Layers", options_.all);
     section("kernel", "Kernels", options_.all);
+    missing("metric", "Metrics");
     missing("layer", "Layers");
     missing("kernel", "Kernels");
     for (const std::string& note : comparison_.notes) sentence("Note: " + note + ".");
@@ -131,6 +135,11 @@ class Writer {
   }
 
   std::string value(const ComparedRow& row, const ComparedFigure& side) const {
+    if (row.kind == "metric") {
+      const MetricUnit unit = shown_unit({.key = row.metric, .unit = row.unit}, side.value);
+      const std::string shown = cards::figure(side.value / unit.size);
+      return unit.name.empty() ? shown : shown + ' ' + clean(unit.name, options_.ascii);
+    }
     if (row.unit == "ms") {
       constexpr double kNsPerMs = 1e6;
       std::string middle = report::format_time(side.value * kNsPerMs, glyphs_);

@@ -84,6 +84,8 @@ Table make(const Profile& profile, TableKind kind, const TableOptions& options) 
       return sizes_table(profile, options);
     case TableKind::kLedger:
       return ledger_table(profile, options);
+    case TableKind::kMetrics:
+      return metrics_table(profile, options);
     case TableKind::kCalls:
       break;
   }

@@ -50,5 +50,6 @@ Table steps_table(const Profile& profile, const TableOptions& options);
 Table parameters_table(const Profile& profile, const TableOptions& options);
 Table sizes_table(const Profile& profile, const TableOptions& options);
 Table ledger_table(const Profile& profile, const TableOptions& options);
+Table metrics_table(const Profile& profile, const TableOptions& options);
 
 }  // namespace layertrace::tables

@@ -27,6 +27,7 @@ constexpr std::array kKindNames{
     Name<TableKind>{"parameters", TableKind::kParameters},
     Name<TableKind>{"sizes", TableKind::kSizes},
     Name<TableKind>{"ledger", TableKind::kLedger},
+    Name<TableKind>{"metrics", TableKind::kMetrics},
 };
 
 constexpr std::array kFormatNames{

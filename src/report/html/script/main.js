@@ -35,6 +35,7 @@ function startHead() {
   const memory = data.memory[data.memory.length - 1];
   if (memory) add('Memory peak', formatBytes(memory.peak), `${memory.device}, in a step`);
   if (data.ledger.has_activities && !data.summary) add('Attributed', formatShare(data.ledger.attributed_share), 'of activity time');
+  for (const metric of data.metrics) add(metric.name, `${metric.value} ${metric.unit}`.trim(), metric.description || 'metric of the run');
 }
 
 function startFacts() {

@@ -1,0 +1,105 @@
+// Cards as tables: values in the units that people are shown, and as they are for programs.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <layertrace/report.h>
+
+#include "report/cards/judge.h"
+#include "report/cards/metric_columns.h"
+#include "report/cards/units.h"
+#include "report/tables/makers.h"
+#include "report/tables/sheet.h"
+
+namespace layertrace {
+namespace cards {
+
+std::string_view better_side(const MetricInfo& info) noexcept {
+  const bool is_told =
+      info.comparison != MetricComparison::kNone || info.better != Better::kAsCompared;
+  return !is_told ? "" : is_low_better(info) ? "low" : "high";
+}
+
+Table metrics_table(std::string name, const std::vector<MetricValue>& metrics) {
+  tables::Sheet<MetricValue> sheet(std::move(name), metrics);
+  sheet.text("key", [](const MetricValue& each) { return each.info.key; })
+      .detail()
+      .text("metric", [](const MetricValue& each) { return name_of(each.info); })
+      .real("value", "",
+            [](const MetricValue& each) {
+              if (!each.value) return TableValue();
+              return tables::cell(*each.value / shown_unit(each.info, *each.value).size);
+            })
+      .text("unit",
+            [](const MetricValue& each) {
+              return tables::text_if_any(shown_unit(each.info, each.value.value_or(0)).name);
+            })
+      .real("base_value", "", [](const MetricValue& each) { return tables::cell(each.value); })
+      .detail()
+      .text("base_unit", [](const MetricValue& each) { return tables::text_if_any(each.info.unit); })
+      .detail()
+      .text("comparison",
+            [](const MetricValue& each) { return metric_comparison_name(each.info.comparison); })
+      .detail()
+      .text("better",
+            [](const MetricValue& each) {
+              return tables::text_if_any(std::string(better_side(each.info)));
+            })
+      .detail()
+      .text("description",
+            [](const MetricValue& each) { return tables::text_if_any(each.info.description); })
+      .detail();
+  return sheet.take();
+}
+
+}  // namespace cards
+
+Table tables::metrics_table(const Profile& profile, const TableOptions& /*options*/) {
+  return cards::metrics_table("metrics", profile.metrics);
+}
+
+Table card_table(const ModelCard& card) {
+  Table table = cards::metrics_table("card", card.metrics);
+  const auto add = [&](const char* name, ColumnKind kind, const TableValue& value) {
+    table.columns.push_back(
+        {name, "", kind, true, std::vector<TableValue>(card.metrics.size(), value)});
+  };
+  add("model", ColumnKind::kText, tables::cell(card.name));
+  add("device", ColumnKind::kText, tables::text_if_any(card.device));
+  add("batch_size", ColumnKind::kInteger,
+      card.batch_size != 0 ? tables::cell(card.batch_size) : TableValue());
+  add("convention", ColumnKind::kText, tables::cell(card.convention));
+  return table;
+}
+
+Table card_table(const CardComparison& comparison) {
+  using Row = ComparedMetric;
+  tables::Sheet<Row> sheet("cards", comparison.rows);
+  sheet.text("key", [](const Row& row) { return row.info.key; }).detail();
+  sheet.text("metric", [](const Row& row) { return cards::name_of(row.info); });
+  sheet.text("unit", [](const Row& row) { return tables::text_if_any(cards::unit_of(row).name); });
+  for (std::size_t i = 0; i < comparison.cards.size(); ++i) {
+    const std::string& name = comparison.cards[i].name;
+    sheet.real(name, "", [&](const Row& row) {
+      const auto& value = row.models[i].value;
+      return value ? tables::cell(*value / cards::unit_of(row).size) : TableValue();
+    });
+    if (i == 0) continue;
+    const std::string of = comparison.cards.size() == 2 ? "" : " of " + name;
+    sheet.real("score" + of, "", [&](const Row& row) {
+      const auto& score = row.models[i].score;
+      const bool is_difference = row.info.comparison == MetricComparison::kDifference;
+      if (!score) return TableValue();
+      return tables::cell(is_difference ? *score / cards::unit_of(row).size : *score);
+    });
+    sheet.text("verdict" + of, [&](const Row& row) { return verdict_name(row.models[i].verdict); });
+  }
+  sheet.text("comparison",
+             [](const Row& row) { return metric_comparison_name(row.info.comparison); });
+  sheet.detail();
+  return sheet.take();
+}
+
+}  // namespace layertrace
