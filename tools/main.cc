@@ -246,13 +246,14 @@ void add_run(CLI::App& app, int& exit_code) {
   });
 }
 
-// Its options are Python's to read: layertrace summary --help tells them.
-void add_summary(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "summary", "What a Python model is and computes: parameters, shapes and FLOPs by layer");
+// Their options are Python's to read: layertrace summary --help tells them.
+void add_python_command(CLI::App& app, const std::string& name, const std::string& about,
+                        int& exit_code) {
+  CLI::App* command = app.add_subcommand(name, about);
   command->prefix_command();
   command->set_help_flag();
-  command->callback([command, &exit_code] { exit_code = summarise(command->remaining()); });
+  command->callback(
+      [command, name, &exit_code] { exit_code = run_python_command(name, command->remaining()); });
 }
 
 void add_simgpu(CLI::App& app, int& exit_code) {
@@ -359,7 +360,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_code = 0;
   add_run(app, exit_code);
-  add_summary(app, exit_code);
+  add_python_command(app, "summary",
+                     "What a Python model is and computes: parameters, shapes and FLOPs by layer",
+                     exit_code);
+  add_python_command(app, "card",
+                     "A Python model in a few figures, or several side by side: size, MACs, time…",
+                     exit_code);
   add_tree(app, exit_code);
   add_tables(app, exit_code);
   add_kernels(app, exit_code);

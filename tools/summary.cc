@@ -29,11 +29,11 @@ void prepend_package() {
 
 }  // namespace
 
-int summarise(const std::vector<std::string>& arguments) {
+int run_python_command(const std::string& command, const std::vector<std::string>& arguments) {
   const auto pythons = pythons_to_ask("", [](const char* name) { return std::getenv(name); });
   prepend_package();
   for (const std::string& python : pythons) {
-    std::vector<std::string> words = {python, "-m", "layertrace", "summary"};
+    std::vector<std::string> words = {python, "-m", "layertrace", command};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
     pointers.reserve(words.size() + 1);
@@ -43,7 +43,7 @@ int summarise(const std::vector<std::string>& arguments) {
     if (errno != ENOENT) break;
   }
   std::fprintf(stderr,
-               "layertrace: cannot summarise a model: no Python to build it: %s. Name the one that "
+               "layertrace: cannot look at a model: no Python to build it: %s. Name the one that "
                "has torch and layertrace by LAYERTRACE_PYTHON\n",
                std::strerror(errno));
   return 1;

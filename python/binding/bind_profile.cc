@@ -42,6 +42,7 @@ void bind_profile(nb::module_& m) {
       .def_ro("hfu", &Profile::hfu)
       .def_ro("health", &Profile::health)
       .def_ro("run", &Profile::run)
+      .def_ro("metrics", &Profile::metrics)
       .def("find", &Profile::find, nb::arg("path"), nb::rv_policy::reference_internal)
       .def("to_json", [](const Profile& profile) { return layers_json(profile); })
       .def("to_dict",

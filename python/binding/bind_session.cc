@@ -40,6 +40,10 @@ class PythonSession {
   Profile profile() const {
     return value_or_raise(without_gil([&] { return session_->profile(); }));
   }
+  void add_metric(const MetricInfo& info, double value) {
+    const auto added = without_gil([&] { return session_->add_metric({info, value}); });
+    if (!added) raise(added.error());
+  }
   void save(const std::string& path) const {
     const auto saved = without_gil([&] { return session_->save(path); });
     if (!saved) raise(saved.error());
@@ -109,6 +113,7 @@ void bind_session(nb::module_& m) {
       .def("step", &PythonSession::step)
       .def("stop", &PythonSession::stop)
       .def("profile", &PythonSession::profile)
+      .def("add_metric", &PythonSession::add_metric)
       .def("save", &PythonSession::save, nb::arg("path"))
       .def_prop_ro("recording", &PythonSession::recording);
 

@@ -36,6 +36,7 @@ NB_MODULE(_core, m) {
   bind_pictures(m);
   bind_tables(m);
   bind_compare(m);
+  bind_cards(m);
   bind_session(m);
 
   m.def("module_calls", [] { return nb::borrow(module_calls_descriptor()); });

@@ -56,6 +56,10 @@ def main() -> None:
         from layertrace import _summary
 
         sys.exit(_summary.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["card"]:
+        from layertrace import _card_command
+
+        sys.exit(_card_command.main(sys.argv[2:]))
     arguments = with_python(sys.argv[1:])
     if (found := command()) is not None:
         os.execv(found, [str(found), *arguments])
@@ -107,6 +111,7 @@ def fallback(arguments: list[str]) -> int:
     layers = commands.add_parser("layers", help="the layers' figures as JSON")
     layers.add_argument("file", help="a .pftrace that layertrace wrote")
     commands.add_parser("summary", help="what a model is and computes: module:function")
+    commands.add_parser("card", help="a model in a few figures, or several: module:function")
     kernels = commands.add_parser("kernels", help="what ran on the GPU, and for whom")
     kernels.add_argument("file", help="a .pftrace that layertrace wrote")
     kernels.add_argument("--module", default="", help="path of a layer")

@@ -821,6 +821,9 @@ class Profile:
     def hfu(self) -> float:
         """The same with what was computed again in the backward."""
     @property
+    def metrics(self) -> list[MetricValue]:
+        """That `session.add_metric()` gave to the run."""
+    @property
     def health(self) -> Health:
         """How much it explains, and what went missing."""
     @property
@@ -1016,6 +1019,8 @@ class Session:
         """The result; while recording, of the steps that have ended."""
     def save(self, path: str) -> None:
         """Writes the trace of a stopped session to another place."""
+    def add_metric(self, info: MetricInfo, value: float) -> None:
+        """Keeps a figure of the user's with the run."""
     @property
     def recording(self) -> bool:
         """Whether the step that runs is recorded."""
@@ -1252,6 +1257,188 @@ class Comparison:
 
 def compare(runs: Sequence[Profile], names: Sequence[str], min_change: float) -> Comparison:
     """Holds runs against the first."""
+
+@final
+class MetricInfo:
+    """What a metric is: a figure of a model or of a run; `layertrace.add_metric` says what of."""
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        name: str = "",
+        description: str = "",
+        unit: str = "",
+        shown_in: str = "",
+        scales: dict[str, float] = ...,
+        comparison: str = "none",
+        better: str = "",
+    ) -> None: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def unit(self) -> str:
+        """Of the value; empty for a mere number."""
+    @property
+    def shown_in(self) -> str:
+        """What people are shown it in; empty for the unit in which it is short."""
+    @property
+    def scales(self) -> dict[str, float]: ...
+    @property
+    def comparison(self) -> str:
+        """One of none, ratio, reciprocal, difference."""
+    @property
+    def better(self) -> str:
+        """high, low, or empty where it is as the comparison has it."""
+
+@final
+class MetricValue:
+    """A metric, and what it comes to."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def unit(self) -> str:
+        """Of the value; empty for a mere number."""
+    @property
+    def shown_in(self) -> str:
+        """What people are shown it in; empty for the unit in which it is short."""
+    @property
+    def scales(self) -> dict[str, float]: ...
+    @property
+    def comparison(self) -> str:
+        """One of none, ratio, reciprocal, difference."""
+    @property
+    def better(self) -> str:
+        """high, low, or empty where it is as the comparison has it."""
+    @property
+    def value(self) -> float | None:
+        """In `unit`; None where it is not known."""
+    @property
+    def shown_value(self) -> float | None:
+        """The same in `shown_unit`."""
+    @property
+    def shown_unit(self) -> str: ...
+
+@final
+class ModelCard:
+    """A model in a few figures: what `card()` gives. `print()` shows it, `card["macs"]` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def batch_size(self) -> int | None: ...
+    @property
+    def convention(self) -> str: ...
+    @property
+    def simulated(self) -> str:
+        """The simulated GPU that it ran on; empty for none."""
+    @property
+    def metrics(self) -> list[MetricValue]: ...
+    @property
+    def failures(self) -> list[tuple[str, str]]:
+        """Of metrics that could not be computed: what was tried, and why it failed."""
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def summary(self) -> Profile:
+        """By layer: `card.summary.tree()`."""
+    def __getitem__(self, key: str) -> float | None:
+        """The value of a metric, in its unit."""
+    def metric(self, key: str) -> MetricValue: ...
+    def compare(self, *others: ModelCard) -> CardComparison:
+        """Side by side with others, each held against this one."""
+    def text(self, *, color: bool = False, ascii: bool = False) -> str:
+        """A boxed table for people."""
+    def table(self) -> Table: ...
+    def to_json(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class ComparedValue:
+    """A model's value of a metric, held against the first model's."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def score(self) -> float | None:
+        """A ratio or a difference, as the metric is compared; above 1 or 0 it is better."""
+    @property
+    def verdict(self) -> str:
+        """better, worse, same; more or less of what is not compared; unknown."""
+
+@final
+class ComparedMetric:
+    """A metric of several models."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def unit(self) -> str:
+        """Of the value; empty for a mere number."""
+    @property
+    def shown_in(self) -> str:
+        """What people are shown it in; empty for the unit in which it is short."""
+    @property
+    def scales(self) -> dict[str, float]: ...
+    @property
+    def comparison(self) -> str:
+        """One of none, ratio, reciprocal, difference."""
+    @property
+    def better(self) -> str:
+        """high, low, or empty where it is as the comparison has it."""
+    @property
+    def models(self) -> list[ComparedValue]: ...
+
+@final
+class CardComparison:
+    """Models side by side: what `compare_cards()` gives. `print()` shows it."""
+
+    @property
+    def cards(self) -> list[ModelCard]: ...
+    @property
+    def rows(self) -> list[ComparedMetric]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def text(self, *, color: bool = False, ascii: bool = False) -> str:
+        """A boxed table for people."""
+    def table(self) -> Table: ...
+    def to_json(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def _repr_html_(self) -> str: ...
+
+def add_metric(infos: list[MetricInfo], function: Callable[..., Any], override: bool) -> None: ...
+def remove_metric(key: str) -> bool: ...
+def metrics() -> list[MetricInfo]: ...
+def compare_cards(cards: Sequence[ModelCard]) -> CardComparison: ...
+def make_card(
+    input: object,
+    raised: list[BaseException],
+    summary: Profile,
+    name: str,
+    device: str,
+    batch_size: int,
+    input_bytes: float | None,
+    call_s: list[float],
+    evaluate: Callable[[], float] | None,
+    metrics: list[str],
+    convention: str,
+) -> ModelCard: ...
 
 largest_embedded_trace: int
 

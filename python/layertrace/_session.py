@@ -364,6 +364,43 @@ class Session:
             module=module, sort=sort, limit=limit, width=width, color=color, ascii=ascii
         )
 
+    def add_metric(
+        self,
+        key: str,
+        value: float,
+        *,
+        name: str = "",
+        description: str = "",
+        unit: str = "",
+        shown_in: str = "",
+        scales: Mapping[str, float] | None = None,
+        comparison: str | None = None,
+        better: str = "",
+    ) -> None:
+        """Keeps a figure of yours with the run: `session.add_metric("accuracy", 0.93)`.
+
+        It is in the profile and in the trace, in tables, reports and comparisons. The last value
+        of a key counts. Also after the session: the trace that was written is added to; one that
+        `save()` wrote is not.
+
+        The options are those of `layertrace.add_metric`. Without any, a key that was added there
+        is what it says there.
+        """
+        options = (name, description, unit, shown_in, scales, comparison, better)
+        info = None if any(options) else _known_metric(key)
+        if info is None:
+            info = _core.MetricInfo(
+                key,
+                name=name,
+                description=description,
+                unit=unit,
+                shown_in=shown_in,
+                scales=dict(scales or {}),
+                comparison=comparison or "none",
+                better=better,
+            )
+        self._started(f"keep the metric {key!r}").add_metric(info, float(value))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace of a stopped session to another place."""
         self._started(f"save the trace to {os.fspath(path)}").save(os.fspath(path))
@@ -460,6 +497,10 @@ class Session:
     def __del__(self) -> None:
         if hasattr(self, "_active"):  # else its making failed
             self._leave()
+
+
+def _known_metric(key: str) -> _core.MetricInfo | None:
+    return next((info for info in _core.metrics() if info.key == key), None)
 
 
 def profile(

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 import layertrace
 
-KINDS = ["layers", "kernels", "operators", "steps", "parameters", "sizes", "ledger"]
+KINDS = ["layers", "kernels", "operators", "steps", "parameters", "sizes", "ledger", "metrics"]
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -47,6 +47,7 @@ class Recorded:
                 output = model(inputs)
                 (output if isinstance(output, Tensor) else output.logits).sum().backward()
                 session.step()
+            session.add_metric("accuracy", 12.5, unit="%")
         self.profile = session.profile
 
 
