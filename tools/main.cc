@@ -386,6 +386,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help or --version
     std::ostringstream text;
+  add_python_command(app, "benchmark",
+                     "How long a Python model takes in inference, as a whole and by module",
+                     exit_code);
     app.exit(asked, text);
     return print(text.str());
   } catch (const CLI::ParseError& error) {

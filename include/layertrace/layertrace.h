@@ -21,8 +21,8 @@
 //     layertrace::ModuleScope scope(this);        // or (this, x), to tell what goes in
 //     ...
 //
-// This is the one public header that names a Torch type, and it only declares it: including it
-// costs no compile time.
+// This and benchmark.h are the public headers that name a Torch type, and they only declare it:
+// including them costs no compile time.
 #pragma once
 
 #include <atomic>

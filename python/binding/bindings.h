@@ -41,6 +41,7 @@ void bind_trees(nb::class_<Profile>& profile);  // trees of it
 void bind_conventions(nb::module_& m);          // other tools' conventions
 void bind_formulas(nb::module_& m);             // the user's formulas
 void bind_compare(nb::module_& m);              // what changed between runs
+void bind_benchmark(nb::module_& m);            // how long calls of a model take
 void bind_cards(nb::module_& m);                // metrics, and models in a few figures
 void bind_session(nb::module_& m);              // recording
 

@@ -35,6 +35,7 @@ NB_MODULE(_core, m) {
   bind_profile(m);
   bind_pictures(m);
   bind_tables(m);
+  bind_benchmark(m);
   bind_compare(m);
   bind_cards(m);
   bind_session(m);

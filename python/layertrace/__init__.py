@@ -21,6 +21,7 @@ from layertrace import _versions
 _versions.check()
 
 if TYPE_CHECKING:
+    from layertrace._benchmark import benchmark, throughput
     from layertrace._card import (
         MetricInput,
         add_metric,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from layertrace._compare import compare
     from layertrace._core import (
         Amounts,
+        Benchmark,
         CallShapes,
         CardComparison,
         ComparedFigure,
@@ -67,6 +69,9 @@ if TYPE_CHECKING:
         Step,
         Table,
         TableColumn,
+        Throughput,
+        TimeStats,
+        TimingEnvironment,
         Unattributed,
     )
     from layertrace._core import version as __version__
@@ -86,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Amounts",
+    "Benchmark",
     "CallShapes",
     "CardComparison",
     "ComparedFigure",
@@ -125,10 +131,14 @@ __all__ = [
     "Step",
     "Table",
     "TableColumn",
+    "Throughput",
+    "TimeStats",
+    "TimingEnvironment",
     "Unattributed",
     "__version__",
     "add_formula",
     "add_metric",
+    "benchmark",
     "calls",
     "card",
     "compare",
@@ -144,6 +154,7 @@ __all__ = [
     "schedule",
     "scope",
     "summary",
+    "throughput",
 ]
 
 _SESSION = {
@@ -159,6 +170,7 @@ _MODULES = {
     "MetricInput": "layertrace._card",
     "add_formula": "layertrace._formulas",
     "add_metric": "layertrace._card",
+    "benchmark": "layertrace._benchmark",
     "calls": "layertrace._tables",
     "card": "layertrace._card",
     "compare": "layertrace._compare",
@@ -168,6 +180,7 @@ _MODULES = {
     "remove_formula": "layertrace._formulas",
     "remove_metric": "layertrace._card",
     "summary": "layertrace._summary",
+    "throughput": "layertrace._benchmark",
 }
 _ERRORS = {"Error", "LayertraceWarning"}
 

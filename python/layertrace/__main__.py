@@ -60,6 +60,10 @@ def main() -> None:
         from layertrace import _card_command
 
         sys.exit(_card_command.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["benchmark"]:
+        from layertrace import _benchmark_command
+
+        sys.exit(_benchmark_command.main(sys.argv[2:]))
     arguments = with_python(sys.argv[1:])
     if (found := command()) is not None:
         os.execv(found, [str(found), *arguments])
@@ -112,6 +116,7 @@ def fallback(arguments: list[str]) -> int:
     layers.add_argument("file", help="a .pftrace that layertrace wrote")
     commands.add_parser("summary", help="what a model is and computes: module:function")
     commands.add_parser("card", help="a model in a few figures, or several: module:function")
+    commands.add_parser("benchmark", help="how long a model takes: module:function")
     kernels = commands.add_parser("kernels", help="what ran on the GPU, and for whom")
     kernels.add_argument("file", help="a .pftrace that layertrace wrote")
     kernels.add_argument("--module", default="", help="path of a layer")

@@ -1444,3 +1444,193 @@ largest_embedded_trace: int
 
 def graph_dot(profile: Profile, depth: int | None, start: str, fold: bool) -> str: ...
 def report_html(profile: Profile, title: str, trace_file: str, trace: bytes) -> str: ...
+
+@final
+class TimeStats:
+    """What single times come to."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def mean_ms(self) -> float: ...
+    @property
+    def stdev_ms(self) -> float:
+        """The sample's (n - 1)."""
+    @property
+    def min_ms(self) -> float: ...
+    @property
+    def p5_ms(self) -> float:
+        """This and the others: between the two nearest times, in proportion."""
+    @property
+    def p25_ms(self) -> float: ...
+    @property
+    def median_ms(self) -> float: ...
+    @property
+    def p75_ms(self) -> float: ...
+    @property
+    def p90_ms(self) -> float: ...
+    @property
+    def p95_ms(self) -> float: ...
+    @property
+    def p99_ms(self) -> float: ...
+    @property
+    def max_ms(self) -> float: ...
+
+@final
+class TimingEnvironment:
+    """Where times were measured."""
+
+    @property
+    def device(self) -> str:
+        """By PyTorch's name: "cpu", "cuda:0"."""
+    @property
+    def gpu(self) -> str:
+        """Its name, where it was used; "" otherwise."""
+    @property
+    def simulated(self) -> bool:
+        """That is a simulated GPU: its times say nothing about a real one."""
+    @property
+    def intra_op_threads(self) -> int: ...
+    @property
+    def inter_op_threads(self) -> int: ...
+    @property
+    def host_name(self) -> str: ...
+    @property
+    def os(self) -> str: ...
+    @property
+    def os_release(self) -> str: ...
+    @property
+    def cpu(self) -> str: ...
+    @property
+    def cpu_count(self) -> int: ...
+    @property
+    def memory_bytes(self) -> int: ...
+    @property
+    def torch_version(self) -> str: ...
+
+@final
+class Benchmark:
+    """How long a model takes, as a whole and by module: what `benchmark()` gives."""
+
+    @property
+    def model(self) -> str:
+        """Its class."""
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def drop_first(self) -> int: ...
+    @property
+    def aggregate(self) -> bool: ...
+    @property
+    def total_ns(self) -> list[int]:
+        """Of single calls, without any scope inside the model."""
+    @property
+    def scoped_ns(self) -> list[int]:
+        """Of single calls, with scopes: the pass that modules' times are from."""
+    @property
+    def environment(self) -> TimingEnvironment: ...
+    @property
+    def notes(self) -> list[str]:
+        """What to bear in mind; a sentence each."""
+    @property
+    def stats(self) -> TimeStats:
+        """Of the whole without scopes."""
+    @property
+    def scope_overhead(self) -> float | None:
+        """By how much scopes made the model slower, as a share of its median without them."""
+    @property
+    def total(self) -> Table:
+        """The whole without scopes."""
+    @property
+    def modules(self) -> Table:
+        """Each module, with scopes."""
+    def table(
+        self,
+        rows: str = "all",
+        *,
+        aggregate: bool | None = None,
+        module: str = "",
+        depth: int | None = None,
+        root: str = "",
+        leading_dot: bool = False,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """A row for the whole without scopes and one for each module with them.
+
+        `rows` is "all", "total" or "modules". Without `aggregate`, a row for each iteration. The
+        other options are those of `Profile.table`.
+        """
+    def text(
+        self,
+        *,
+        root: str = "",
+        depth: int | None = None,
+        width: int = 0,
+        color: bool = False,
+        ascii: bool = False,
+    ) -> str:
+        """For a terminal: statistics, and how they were measured."""
+    def to_pandas(self) -> Any:
+        """`table()` as a pandas.DataFrame."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes `table()` to a file, in the format that its suffix names."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def _repr_html_(self) -> str: ...
+
+@final
+class Throughput:
+    """Latency and throughput over sizes of batches: what `throughput()` gives."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def drop_first(self) -> int: ...
+    @property
+    def environment(self) -> TimingEnvironment: ...
+    @property
+    def batch_sizes(self) -> list[int]:
+        """Those that were timed."""
+    @property
+    def out_of_memory_at(self) -> int | None:
+        """The size for which memory did not suffice, if one was tried."""
+    def table(self) -> Table:
+        """A row for each size: statistics, the time of one sample, and samples per second."""
+    def text(self, *, width: int = 0, color: bool = False, ascii: bool = False) -> str:
+        """For a terminal."""
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Both as curves; to a .png, .svg or .pdf where a path is given. Needs matplotlib."""
+    def to_pandas(self) -> Any:
+        """`table()` as a pandas.DataFrame."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes `table()` to a file, in the format that its suffix names."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def _repr_html_(self) -> str: ...
+
+def time_stats(ns: Sequence[int]) -> TimeStats: ...
+def timing_environment(device: str, gpu: str) -> TimingEnvironment: ...
+def make_benchmark(
+    model: str,
+    iterations: int,
+    drop_first: int,
+    aggregate: bool,
+    total_ns: Sequence[int],
+    scoped_ns: Sequence[int],
+    trace: str,
+    profile: Profile | None,
+    environment: TimingEnvironment,
+) -> Benchmark: ...
+def make_throughput(
+    model: str,
+    iterations: int,
+    drop_first: int,
+    batches: Sequence[tuple[int, Sequence[int]]],
+    environment: TimingEnvironment,
+    out_of_memory_at: int,
+) -> Throughput: ...
+def terminal_benchmark(
+    benchmark: Benchmark, file_descriptor: int, root: str, depth: int | None
+) -> str: ...
+def terminal_throughput(throughput: Throughput, file_descriptor: int) -> str: ...

@@ -13,7 +13,7 @@ from layertrace._errors import Error
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from layertrace._core import Layer, Profile
+    from layertrace._core import Layer, Profile, Throughput
 
 _DRAWN_BY_DOT = ("svg", "pdf", "png")
 _PLOTS = ("png", "svg", "pdf")
@@ -215,6 +215,49 @@ def _draw(
     axes.set_title(f"Layers without children{shown}", fontsize=10, loc="left")
     if bars:
         axes.legend(frameon=False, fontsize=9)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def plot_throughput(sweep: "Throughput", path: str | os.PathLike[str] | None = None) -> "Figure":
+    """Latency above, samples per second below, over the sizes of batches."""
+    if path is not None:
+        _ending(path, _PLOTS)
+    figure = _figure_class()(figsize=(7, 5.5), layout="constrained")
+    table = sweep.table().to_dict()
+    sizes = table["batch_size"]
+    above: Any = figure.add_subplot(2, 1, 1)
+    above.plot(sizes, table["median_ms"], marker="o", color=_FORWARD, label="median")
+    above.fill_between(
+        sizes,
+        table["p5_ms"],
+        table["p95_ms"],
+        color=_FORWARD,
+        alpha=0.2,
+        linewidth=0,
+        label="5th to 95th percentile",
+    )
+    above.set_ylabel("time of a call (ms)")
+    below: Any = figure.add_subplot(2, 1, 2, sharex=above)
+    below.plot(sizes, table["samples_per_s"], marker="o", color=_BACKWARD)
+    below.set_ylabel("samples per second")
+    below.set_xlabel("batch size")
+    for axes in (above, below):
+        axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#dfe4e9", linewidth=0.8)
+        axes.set_axisbelow(True)
+    if len(sizes) > 1 and max(sizes) > 8 * min(sizes):
+        below.set_xscale("log", base=2)
+    below.set_xticks(sizes, [str(size) for size in sizes])
+    below.minorticks_off()
+    above.legend(frameon=False, fontsize=9)
+    where = sweep.environment
+    device = where.gpu or where.cpu
+    simulated = ", simulated: not a GPU's times" if where.simulated else ""
+    title = f"{sweep.model} on {device}{simulated}".replace("$", r"\$")
+    above.set_title(title, fontsize=10, loc="left")
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure

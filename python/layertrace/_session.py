@@ -46,6 +46,10 @@ class _ModuleCalls:
         self._lock = threading.Lock()
         self._users = 0
 
+    @property
+    def installed(self) -> bool:
+        return self._users > 0
+
     def install(self) -> None:
         with self._lock:
             self._users += 1

@@ -54,6 +54,38 @@ def save(table: Table, path: str | os.PathLike[str]) -> None:
     file.write_bytes(content)
 
 
+_FORMATS = {
+    "json": ".json",
+    "csv": ".csv",
+    "md": ".md",
+    "html": ".html",
+    "latex": ".tex",
+    "parquet": ".parquet",
+}
+
+
+def format_of(name: str | None, output: str | None, own: tuple[str, ...]) -> str:
+    """Of a command: by its name, or by the suffix of the output; else the first of its own."""
+    if name is None:
+        suffix = "" if output is None else Path(output).suffix.lower()
+        return next((each for each, known in _FORMATS.items() if known == suffix), own[0])
+    name = {"markdown": "md", "tex": "latex"}.get(name, name)
+    if name not in (*own, *_FORMATS):
+        raise Error(
+            f'cannot use "{name}" as a format of a table',
+            "no such name",
+            f"Use one of: {', '.join([*own, *_FORMATS])}",
+        )
+    return name
+
+
+def written(table: Table, format: str) -> bytes:
+    """The table in a format by its name."""
+    if format == "parquet":
+        return table.to_parquet()
+    return _WRITERS[_FORMATS[format]](table).encode()
+
+
 def calls(
     path: str | os.PathLike[str],
     *,

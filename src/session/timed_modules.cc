@@ -79,7 +79,7 @@ class Steps {
     if (has_gpu && events_ns == 0 && busy_ns > 0) clock = &ModuleStep::busy_ns;
     module.is_gpu = clock != &ModuleStep::host_ns;
     for (const ModuleStep& step : steps) {
-      if (step.*clock == 0) continue;  // it did not run
+      if (step.calls == 0 && step.host_ns == 0) continue;  // it did not run
       module.iterations.push_back(step.step);
       module.ns.push_back(step.*clock);
     }

@@ -1,0 +1,737 @@
+"""benchmark() and throughput(): what times come to, and the model that is as it was afterwards."""
+
+from __future__ import annotations
+
+import csv
+import doctest
+import io
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import moduleprofiler
+import numpy
+import pytest
+import torch
+from models import FromForms, Pair
+from support import BIN, BUILD_DIR, run
+from torch import Tensor, nn
+
+import layertrace
+import layertrace._benchmark
+from layertrace import _core
+from layertrace._benchmark import Progress, call_times, is_out_of_memory, latency
+
+STATISTICS = [
+    "mean_ms",
+    "std_ms",
+    "min_ms",
+    "p5_ms",
+    "p25_ms",
+    "median_ms",
+    "p75_ms",
+    "p90_ms",
+    "p95_ms",
+    "p99_ms",
+    "max_ms",
+]
+
+
+def timed(model: nn.Module, inputs: Any, **options: Any) -> layertrace.Benchmark:
+    return layertrace.benchmark(model, inputs, **{"iterations": 12, "drop_first": 2, **options})
+
+
+# ---- what times come to ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 901])
+def test_statistics_are_pythons_and_numpys(count: int) -> None:
+    numbers = random.Random(count)
+    ns = [numbers.randrange(1, 10**9) for _ in range(count)]
+    ms = [each / 1e6 for each in ns]
+    stats = _core.time_stats(ns)
+    assert stats.count == count
+    assert stats.mean_ms == pytest.approx(statistics.fmean(ms), rel=1e-12)
+    assert (stats.min_ms, stats.max_ms) == (min(ms), max(ms))
+    assert stats.median_ms == pytest.approx(statistics.median(ms), rel=1e-12)
+    if count > 1:
+        assert stats.stdev_ms == pytest.approx(statistics.stdev(ms), rel=1e-9)
+    for percent in (5, 25, 75, 90, 95, 99):
+        told = getattr(stats, f"p{percent}_ms")
+        assert told == pytest.approx(numpy.percentile(ms, percent), rel=1e-12)
+
+
+def test_statistics_of_a_table_are_those_of_its_single_times() -> None:
+    result = timed(Pair(), torch.randn(4, 3))
+    single = result.table(aggregate=False).to_pandas()
+    for row in result.table().to_pandas().itertuples():
+        chosen = single[(single.module == row.module) & (single.scopes == row.scopes)].time_ms
+        assert row.iterations == len(chosen) == 10
+        assert row.mean_ms == pytest.approx(chosen.mean())
+        assert row.std_ms == pytest.approx(chosen.std())
+        assert row.median_ms == pytest.approx(chosen.median())
+        assert row.p95_ms == pytest.approx(chosen.quantile(0.95))
+        assert (row.min_ms, row.max_ms) == (chosen.min(), chosen.max())
+
+
+# ---- tables ----------------------------------------------------------------------------------
+
+
+def test_the_whole_is_without_scopes_and_modules_are_with() -> None:
+    result = timed(FromForms(), torch.randn(16, 10))
+    table = result.table(root="__root__")
+    assert table["module"] == [
+        *("__root__", "__root__", "linear1", "linear2"),
+        *("linear3", "linear3.0", "linear3.1"),
+        *("linear4", "linear4.0", "linear4.1", "linear4.2"),
+        *("linear5", "linear5.a", "linear5.b"),
+    ]
+    assert table["scopes"] == [False] + [True] * 13
+    assert set(table["clock"]) == {"host"}
+    # Lists and dicts of modules are not called themselves.
+    calls = dict(zip(table["module"], table["calls"], strict=True))
+    assert {path for path, count in calls.items() if count == 0} == {"linear3", "linear5"}
+    assert all(value > 0 for name in STATISTICS for value in table[name])
+    assert table["type"][:2] == ["FromForms"] * 2
+    assert len(result.total) == 1
+    assert len(result.modules) == 13
+    assert result.total["mean_ms"] == [result.stats.mean_ms]
+    assert len(result.total_ns) == len(result.scoped_ns) == 10
+
+
+def test_each_iteration_is_a_row() -> None:
+    result = timed(Pair(), torch.randn(4, 3), aggregate=False)
+    table = result.total
+    assert len(table) == 12 - 2
+    assert table["iteration"] == list(range(2, 12))
+    assert [round(ms * 1e6) for ms in table["time_ms"]] == result.total_ns
+    modules = result.modules
+    assert len(modules) == 3 * 10
+    assert modules["iteration"] == list(range(2, 12)) * 3
+    assert len(result.to_pandas()) == 4 * 10
+
+
+def test_a_part_lasts_no_longer_than_the_whole_of_the_same_call() -> None:
+    result = timed(Pair(), torch.randn(4, 3), aggregate=False)
+    frame = result.modules.to_pandas().pivot(index="iteration", columns="module", values="time_ms")
+    assert (frame["a"] + frame["b"] <= frame[""]).all()
+    scoped = [ns / 1e6 for ns in result.scoped_ns]
+    assert all(root <= whole for root, whole in zip(frame[""], scoped, strict=True))
+
+
+def test_the_environment_is_in_each_row() -> None:
+    table = timed(Pair(), torch.randn(4, 3), intra_op_threads=1).table()
+    (row, *others) = table.rows()
+    system = os.uname()
+    assert (row["host_name"], row["os"], row["os_release"]) == (
+        system.nodename,
+        system.sysname,
+        system.release,
+    )
+    assert row["cpu_count"] == os.cpu_count()
+    assert row["memory_bytes"] == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert (row["intra_op_threads"], row["device"]) == (1, "cpu")
+    assert row["inter_op_threads"] == torch.get_num_interop_threads()
+    assert (row["gpu"], row["simulated"]) == (None, False)
+    assert torch.__version__.startswith(row["torch_version"])
+    keys = ("host_name", "cpu", "cpu_count", "simulated")
+    assert all(other[key] == row[key] for other in others for key in keys)
+
+
+@pytest.mark.parametrize("aggregate", [True, False])
+def test_columns_are_moduleprofilers(aggregate: bool) -> None:
+    """What both call by other names is the same figure; what they measured differs."""
+    inner = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), inner).eval(), torch.randn(3, 4)
+    theirs = moduleprofiler.ModuleProfiler(verbose=False).estimate_inference_time_df(
+        model, x, num_iters=12, drop_first=2, aggr=aggregate
+    )
+    ours = timed(model, x, aggregate=aggregate).table("modules", root="__root__").to_pandas()
+    renamed = {"interop_threads": "inter_op_threads", "intraop_threads": "intra_op_threads"}
+    renamed |= {"total_memory": "memory_bytes", "inference_time_ms": "time_ms"}
+    named = [renamed.get(name, name.removeprefix("inference_time_")) for name in theirs.columns]
+    assert set(named) <= set(ours.columns)
+    theirs.columns = named
+    assert set(theirs.module) == set(ours.module)  # theirs fails where a module is never called
+    if not aggregate:  # theirs (0.0.4) keeps those that were to be dropped
+        assert set(ours.module.value_counts()) == {10}
+    for name in ("type", "intra_op_threads", "inter_op_threads", "host_name", "os", "os_release"):
+        assert set(theirs[name]) == set(ours[name])
+    assert set(theirs.cpu_count) == set(ours.cpu_count)
+    (megabytes,) = set(theirs.memory_bytes)
+    (ours_bytes,) = set(ours.memory_bytes)
+    assert abs(int(megabytes.split()[0]) - ours_bytes / 2**20) <= 1
+
+
+def test_the_total_has_moduleprofilers_columns_and_rows() -> None:
+    model, x = Pair().eval(), torch.randn(4, 3)
+    profiler = moduleprofiler.ModuleProfiler(verbose=False)
+    for aggregate, rows in ((True, 1), (False, 10)):
+        theirs = profiler.estimate_total_inference_time_df(
+            model, x, num_iters=12, drop_first=2, aggr=aggregate
+        )
+        ours = timed(model, x, modules=False, aggregate=aggregate).to_pandas()
+        assert len(theirs) == len(ours) == rows
+        times = [name for name in theirs.columns if name.startswith("inference_time_")]
+        named = {"time_ms" if name == "inference_time_ms" else name[15:] for name in times}
+        assert named <= set(ours.columns)
+        assert (len(named) == 5) is aggregate
+
+
+def test_every_format_is_read_back(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    result = timed(Pair(), torch.randn(4, 3))
+    for suffix in ("json", "csv", "md", "html", "tex", "parquet"):
+        result.save(tmp_path / f"times.{suffix}")
+    means = result.table()["mean_ms"]
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "times.csv").read_text())))
+    assert [float(row["mean_ms"]) for row in rows] == means
+    document = json.loads((tmp_path / "times.json").read_text())
+    assert [row["mean_ms"] for row in document["rows"]] == means
+    units = {column["name"]: column["unit"] for column in document["columns"]}
+    assert all(units[name] == "ms" for name in STATISTICS)
+    parquet = pyarrow.parquet.read_table(tmp_path / "times.parquet")
+    assert parquet.column("mean_ms").to_pylist() == means
+    html = (tmp_path / "times.html").read_text()
+    assert (html.count(">Pair</td>"), html.count(">Linear</td>")) == (2, 2)
+    assert (tmp_path / "times.tex").read_text().count(r"\\") == 5
+    assert pyarrow.table(result).num_rows == 4
+
+
+def test_a_module_that_runs_now_and_then_counts_where_it_ran() -> None:
+    class Sometimes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.often = nn.Linear(3, 3)
+            self.rare = nn.Linear(3, 3)
+            self.calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return self.rare(self.often(x)) if self.calls % 5 == 0 else self.often(x)  # type: ignore[no-any-return]
+
+    table = timed(Sometimes(), torch.randn(2, 3)).modules
+    counts = dict(zip(table["module"], table["iterations"], strict=True))
+    assert counts == {"": 10, "often": 10, "rare": 2}
+
+
+def test_a_slow_layer_is_the_slowest_row() -> None:
+    class Work(nn.Module):
+        def __init__(self, times: int) -> None:
+            super().__init__()
+            self.times = times
+
+        def forward(self, x: Tensor) -> Tensor:
+            for _ in range(self.times):
+                x = torch.tanh(x @ x)
+            return x
+
+    model = nn.Sequential(Work(1), Work(1), Work(100), Work(1))
+    result = timed(model, torch.randn(64, 64), iterations=20, drop_first=5)
+    table = result.modules
+    leaves = list(zip(table["median_ms"], table["module"], strict=True))[1:]
+    assert max(leaves)[1] == "2"
+    assert table["share"][table["module"].index("2")] > 0.5
+
+
+def test_an_unpatched_vit() -> None:
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        image_size=32,
+        patch_size=8,
+    )
+    model = ViTForImageClassification(config)
+    result = timed(model, {"pixel_values": torch.randn(1, 3, 32, 32)})
+    ran = set(result.modules["module"])
+    called = []
+    hooks = [
+        module.register_forward_hook(lambda *_, path=path: called.append(path))  # type: ignore[misc]
+        for path, module in model.named_modules()
+    ]
+    model(torch.randn(1, 3, 32, 32))
+    for hook in hooks:
+        hook.remove()
+    assert set(called) <= ran
+    assert "vit" in ran
+    assert "ViTForImageClassification" in str(result)
+
+
+def test_the_total_alone() -> None:
+    result = timed(Pair(), torch.randn(4, 3), modules=False)
+    assert result.scoped_ns == []
+    assert len(result.modules) == 0
+    assert result.scope_overhead is None
+    assert "with scopes" not in str(result)
+
+
+def test_how_the_two_totals_differ_is_told() -> None:
+    result = timed(Pair(), torch.randn(4, 3))
+    without, with_scopes = (statistics.median(each) for each in (result.total_ns, result.scoped_ns))
+    assert result.scope_overhead == pytest.approx(with_scopes / without - 1)
+    (told,) = (line for line in str(result).splitlines() if line.startswith("With scopes in it"))
+    assert f"{abs(with_scopes / without - 1) * 100:.1f} %" in told or "<0.1 %" in told
+
+
+# ---- how it is called ------------------------------------------------------------------------
+
+
+class Watching(nn.Module):
+    """Notes in which state it is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.drop = nn.Dropout(0.5)
+        self.seen: list[tuple[bool, ...]] = []
+        self.fails_at = -1
+
+    def forward(self, x: Tensor) -> Tensor:
+        scoped = torch.nn.Module.__dict__["_compiled_call_impl"] is not None
+        inference, grad = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+        self.seen.append((scoped, self.training, inference, grad))
+        if len(self.seen) == self.fails_at:
+            raise KeyboardInterrupt
+        return self.drop(self.linear(x))  # type: ignore[no-any-return]
+
+
+def test_the_whole_is_called_without_anything_in_the_model() -> None:
+    model = Watching()
+    timed(model, torch.randn(2, 3))
+    assert model.seen == [(False, False, True, False)] * 12 + [(True, False, True, False)] * 12
+
+
+def test_modes_are_kept_where_asked() -> None:
+    model = Watching()
+    timed(model, torch.randn(2, 3), eval=False, inference_mode=False, modules=False)
+    assert model.seen == [(False, True, False, True)] * 12
+
+
+def state_of(model: nn.Module) -> list[Any]:
+    """All that a module has, as far as it can be told apart."""
+    return [
+        (
+            path,
+            sorted(module.__dict__),
+            module.training,
+            type(module).__dict__.keys(),
+            [
+                (name, id(value))
+                for name, value in sorted(module.__dict__.items())
+                if name != "seen"
+            ],
+        )
+        for path, module in model.named_modules()
+    ]
+
+
+@pytest.fixture
+def mixed() -> Iterator[Watching]:
+    """In training, but for a part that is frozen; and hooks that are its own."""
+    model = Watching().train()
+    model.drop.eval()
+    model.linear.register_forward_hook(lambda *_: None)
+    before, threads = state_of(model), torch.get_num_threads()
+    numbers, tensors = torch.random.get_rng_state(), [p.clone() for p in model.parameters()]
+    with torch.enable_grad():
+        yield model
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
+    assert state_of(model) == before
+    assert torch.equal(torch.random.get_rng_state(), numbers)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), tensors, strict=True))
+    assert torch.get_num_threads() == threads
+
+
+def test_the_model_is_as_it_was(mixed: Watching) -> None:
+    timed(mixed, torch.ones(2, 3), intra_op_threads=2)
+    layertrace.throughput(mixed, torch.ones(1, 3), [1, 2], iterations=3, drop_first=1)
+
+
+def test_random_numbers_are_given_back(mixed: Watching) -> None:
+    timed(mixed, torch.ones(2, 3), eval=False, inference_mode=False)
+
+
+@pytest.mark.parametrize("call", [1, 5, 13, 20], ids=lambda call: f"call{call}")
+def test_an_interruption_passes_on(mixed: Watching, call: int) -> None:
+    mixed.fails_at = call
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            timed(mixed, torch.ones(2, 3), intra_op_threads=2)
+    finally:
+        mixed.fails_at = -1
+    with layertrace.profile(mixed):  # no session was left behind
+        mixed(torch.ones(2, 3))
+
+
+def test_inputs_in_every_way() -> None:
+    class Two(nn.Module):
+        def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+            assert y is not None
+            return x + y
+
+    x = torch.ones(2)
+    assert timed(Two(), (x, x)).stats.count == 10
+    assert timed(Two(), {"x": x, "y": x}).stats.count == 10
+    result = timed(Two(), [x, x], forward=lambda model, given: model(*given))
+    assert result.stats.count == 10
+
+
+def test_threads_are_told_as_they_were_meanwhile() -> None:
+    before = torch.get_num_threads()
+    result = timed(Pair(), torch.randn(4, 3), intra_op_threads=2, modules=False)
+    assert result.environment.intra_op_threads == 2
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "text"),
+    [
+        ({"iterations": 5, "drop_first": 5}, ValueError, "of 5 iterations the first 5 would be"),
+        ({"iterations": 0}, ValueError, "iterations is 0; it is a whole number, 1 or more"),
+        ({"drop_first": -1}, ValueError, "drop_first is -1"),
+        ({"iterations": 2.5}, ValueError, "iterations is 2.5"),
+        ({"inputs": None}, ValueError, "benchmark() needs inputs"),
+        ({"model": 3}, TypeError, "benchmark() takes an nn.Module; this is a int"),
+        ({"intra_op_threads": 0}, ValueError, "intra_op_threads is 0"),
+        ({"inter_op_threads": True}, ValueError, "inter_op_threads is True"),
+        ({"timing": "sundial"}, layertrace.Error, "Use one of: both, cupti, events"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], kind: type[Exception], text: str) -> None:
+    given = {"model": Pair(), "inputs": torch.randn(4, 3), "iterations": 5, "drop_first": 1}
+    with pytest.raises(kind) as raised:
+        layertrace.benchmark(**{**given, **arguments})
+    assert text in str(raised.value)
+
+
+def test_wrong_names_list_the_right_ones(tmp_path: Path) -> None:
+    result = timed(Pair(), torch.randn(4, 3))
+    with pytest.raises(layertrace.Error, match="Use one of: all, total, modules"):
+        result.table("some")
+    with pytest.raises(layertrace.Error, match="Use one of: module, type"):
+        result.table(columns=["mean"])
+    with pytest.raises(layertrace.Error, match="no module that was timed has this path"):
+        result.table(module="c")
+    with pytest.raises(layertrace.Error, match=r"Use one of: \.json, \.csv"):
+        result.save(tmp_path / "times.xyz")
+
+
+def test_not_while_a_session_is_active() -> None:
+    model = Pair()
+    with (
+        layertrace.profile(model),
+        pytest.raises(layertrace.Error, match="a session is active, whose scopes would be timed"),
+    ):
+        timed(model, torch.randn(4, 3))
+
+
+def test_what_the_model_raises_passes_on() -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        timed(Pair(), torch.randn(4, 5))
+
+
+def test_nothing_is_left_in_the_folder_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    timed(Pair(), torch.randn(4, 3))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_calls_are_timed_one_by_one() -> None:
+    made: list[int] = []
+    ns = call_times(lambda: made.append(1), 7, 3)
+    assert (len(made), len(ns)) == (7, 4)
+    assert latency(lambda: None, iterations=5, drop_first=1).count == 4
+
+
+# ---- the bar ---------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_on_a_terminal_and_none_in_pipes() -> None:
+    for stream, is_shown in ((Terminal(), True), (io.StringIO(), False)):
+        with Progress(40, None, stream) as bar:
+            bar.say("whole model")
+            assert len(call_times(lambda: None, 40, 0, progress=bar)) == 40
+        assert ("40 of 40 calls" in stream.getvalue()) is is_shown
+        assert stream.getvalue().endswith("\r\x1b[K") is is_shown
+    assert stream.getvalue() == ""
+
+
+def test_the_bar_is_drawn_between_few_calls() -> None:
+    stream = Terminal()
+    with Progress(100_000, None, stream) as bar:
+        bar.say("x")
+        call_times(lambda: None, 100_000, 0, progress=bar)
+    assert stream.getvalue().count("calls") < 1000
+
+
+# ---- batches ---------------------------------------------------------------------------------
+
+
+class Sizes(nn.Module):
+    """Notes the shapes that it is called with."""
+
+    def __init__(self, most: int = 1 << 20) -> None:
+        super().__init__()
+        self.most = most
+        self.seen: list[tuple[tuple[int, ...], ...]] = []
+
+    def forward(self, x: Tensor, mask: Tensor, *, other: Tensor) -> Tensor:
+        shapes = tuple(tuple(each.shape) for each in (x, mask, other))
+        if shapes not in self.seen:
+            self.seen.append(shapes)
+        if len(x) > self.most:
+            raise torch.OutOfMemoryError("out of memory")
+        return x
+
+
+def swept(model: nn.Module, inputs: Any, sizes: list[int]) -> layertrace.Throughput:
+    def forward(called: nn.Module, given: Any) -> object:
+        return called(given["x"], given["mask"], other=given["other"])
+
+    return layertrace.throughput(model, inputs, sizes, iterations=4, drop_first=1, forward=forward)
+
+
+def batch(size: int) -> dict[str, Tensor]:
+    return {"x": torch.randn(size, 5), "mask": torch.ones(size), "other": torch.ones(7, 2)}
+
+
+def test_batches_are_made_of_the_inputs_rows() -> None:
+    model = Sizes()
+    sweep = swept(model, batch(2), [1, 2, 5])
+    other = (7, 2)
+    assert model.seen == [((1, 5), (1,), other), ((2, 5), (2,), other), ((5, 5), (5,), other)]
+    table = sweep.table()
+    assert table["batch_size"] == sweep.batch_sizes == [1, 2, 5]
+    assert table["iterations"] == [3, 3, 3]
+    for size, mean, per_s, each in zip(
+        table["batch_size"],
+        table["mean_ms"],
+        table["samples_per_s"],
+        table["sample_ms"],
+        strict=True,
+    ):
+        assert per_s == pytest.approx(size / mean * 1e3)
+        assert each == pytest.approx(mean / size)
+    assert sweep.out_of_memory_at is None
+
+
+def test_batches_are_made_by_a_function() -> None:
+    model = Sizes()
+    swept(model, batch, [3, 1])
+    assert [shapes[0] for shapes in model.seen] == [(3, 5), (1, 5)]
+
+
+def test_rows_keep_their_order_and_layout() -> None:
+    x = torch.arange(6.0).reshape(3, 2)
+    made: Any = layertrace._benchmark._resized((x, 4), 7)
+    assert made[0][:, 0].tolist() == [0, 2, 4, 0, 2, 4, 0]
+    assert made[1] == 4
+    images = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    made = layertrace._benchmark._resized(images, 5)
+    assert made.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_out_of_memory_ends_a_sweep() -> None:
+    sweep = swept(Sizes(most=4), batch(1), [1, 4, 8, 16])
+    assert sweep.batch_sizes == [1, 4]
+    assert sweep.out_of_memory_at == 8
+    assert "Memory does not suffice for batches of 8" in str(sweep)
+    with pytest.raises(layertrace.Error, match="which is the first size"):
+        swept(Sizes(most=0), batch(1), [1])
+
+
+def test_out_of_memory_is_told_from_other_errors() -> None:
+    assert is_out_of_memory(MemoryError())
+    with pytest.raises(RuntimeError) as raised:
+        torch.empty(1 << 60)
+    assert is_out_of_memory(raised.value)
+    assert not is_out_of_memory(RuntimeError("a bug"))
+
+    class Broken(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        layertrace.throughput(Broken(), torch.ones(1), [1])
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [1.5], [True]])
+def test_wrong_sizes(sizes: list[Any]) -> None:
+    with pytest.raises(ValueError, match="batch_sizes is"):
+        layertrace.throughput(Pair(), torch.randn(1, 3), sizes)
+    with pytest.raises(ValueError, match="no tensor among the inputs has rows"):
+        layertrace.throughput(Pair(), (torch.tensor(1.0),), [1])
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_a_sweep_is_drawn(tmp_path: Path, suffix: str) -> None:
+    sweep = layertrace.throughput(Pair(), torch.randn(1, 3), [1, 2, 16], iterations=5, drop_first=1)
+    figure = sweep.plot(tmp_path / f"sweep.{suffix}")
+    content = (tmp_path / f"sweep.{suffix}").read_bytes()
+    assert content.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
+    above, below = figure.axes
+    (line,) = below.get_lines()
+    assert list(line.get_xdata()) == [1, 2, 16]
+    assert list(line.get_ydata()) == sweep.table()["samples_per_s"]
+    assert (above.get_ylabel(), below.get_ylabel()) == (
+        "time of a call (ms)",
+        "samples per second",
+    )
+    with pytest.raises(layertrace.Error, match=r"Give a name that ends in one of: \.png"):
+        sweep.plot(tmp_path / "sweep.gif")
+
+
+def test_the_docstrings_examples_run() -> None:
+    results = doctest.testmod(layertrace._benchmark, extraglobs={"layertrace": layertrace})
+    assert results.attempted >= 8
+    assert results.failed == 0
+
+
+# ---- the command -----------------------------------------------------------------------------
+
+MODELS = """
+import torch
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU()), torch.randn(2, 4)
+
+def without_inputs():
+    return nn.Linear(4, 8)
+
+def wrong():
+    return nn.Linear(4, 8), torch.randn(2, 5)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "models.py").write_text(MODELS)
+    return tmp_path
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run(
+        BIN,
+        "benchmark",
+        *words,
+        cwd=folder,
+        LAYERTRACE_PYTHON=sys.executable,
+        PYTHONPATH=str(BUILD_DIR / "python"),
+    )
+
+
+FEW = ("--iterations", "6", "--drop-first", "2")
+
+
+def test_the_command_prints_a_table(folder: Path) -> None:
+    result = command(folder, "models:build", *FEW, "--root", "__root__")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("Sequential · 4 of 6 calls, without the first 2 · ")
+    assert lines[2].split()[:4] == ["module", "type", "calls", "mean"]
+    assert [line.split()[0] for line in lines[3:7]] == ["total,", "__root__", "0", "1"]
+    assert lines[8].startswith("With scopes in it the model takes ")
+
+
+def test_the_command_writes_every_format(folder: Path) -> None:
+    for name in ("times.csv", "times.json", "times.md", "times.html", "times.tex", "times.parquet"):
+        result = command(folder, "models:build", *FEW, "-o", name)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    rows = list(csv.DictReader(io.StringIO((folder / "times.csv").read_text())))
+    assert [row["module"] for row in rows] == ["", "", "0", "1"]
+    assert (folder / "times.parquet").read_bytes()[:4] == b"PAR1"
+    single = command(folder, "models:build", *FEW, "--total", "--single", "--format", "json")
+    document = json.loads(single.stdout)
+    assert [row["iteration"] for row in document["rows"]] == [2, 3, 4, 5]
+    chosen = command(folder, "models:build", *FEW, "--format", "csv", "--columns", "module,mean_ms")
+    assert chosen.stdout.splitlines()[0] == "module,mean_ms"
+
+
+def test_the_command_sweeps_batch_sizes(folder: Path) -> None:
+    result = command(
+        folder,
+        "models:build",
+        *FEW,
+        "--batch-sizes",
+        "1,2,4",
+        "--plot",
+        "sweep.svg",
+        "--format",
+        "json",
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [row["batch_size"] for row in json.loads(result.stdout)["rows"]] == [1, 2, 4]
+    assert (folder / "sweep.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_the_command_sets_threads(folder: Path) -> None:
+    result = command(
+        folder,
+        "models:build",
+        *FEW,
+        "--intra-op-threads",
+        "2",
+        "--inter-op-threads",
+        "3",
+        "--format",
+        "json",
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    row = json.loads(result.stdout)["rows"][0]
+    assert (row["intra_op_threads"], row["inter_op_threads"]) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("models:build", "--iterations", "5", "--drop-first", "5"), 2, "of 5 iterations"),
+        (("models:build", "--batch-sizes", "1,x"), 2, "--batch-sizes is 1,x"),
+        (("models:build", "--batch-sizes", "1", "--total"), 2, "--total has no meaning"),
+        (("models:build", "--plot", "a.png"), 2, "--plot draws what --batch-sizes gives"),
+        (("models:build", "--intra-op-threads", "0"), 2, "--intra-op-threads is 0"),
+        (("models",), 2, "models is not of the form module:function"),
+        ((), 2, "required: module:function"),
+        (("models:build", "--format", "xls"), 2, "Use one of: text, json, csv, md, html, latex"),
+        (("models:without_inputs", *FEW), 1, "gives no inputs to call it with"),
+        (("models:wrong", *FEW), 1, "cannot time the model of models:wrong: addmm: mat1 and mat2"),
+        (("models:missing", *FEW), 1, "cannot build a model by models:missing"),
+        (("models:build", *FEW, "-o", "no/such/folder.csv"), 1, "cannot write no/such/folder.csv"),
+        (
+            ("models:build", *FEW, "--batch-sizes", "1", "--plot", "a.gif"),
+            1,
+            "ends in one of: .png",
+        ),
+    ],
+)
+def test_the_commands_errors(folder: Path, words: tuple[str, ...], code: int, text: str) -> None:
+    result = command(folder, *words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert text in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_command_tells_of_itself(folder: Path) -> None:
+    result = command(folder, "--help")
+    assert result.returncode == 0
+    assert "examples:\n  layertrace benchmark models:build" in result.stdout
+    assert "benchmark" in run(BIN, "--help").stdout
