@@ -74,6 +74,13 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _text(result: ModelCard | CardComparison) -> str:
+    """As suits the stream: colours on a terminal, and boxes where it takes them."""
+    is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    is_unicode = "utf" in (sys.stdout.encoding or "").lower()
+    return result.text(color=is_coloured and os.environ.get("TERM") != "dumb", ascii=not is_unicode)
+
+
 def _result(given: argparse.Namespace, names: list[str]) -> ModelCard | CardComparison:
     evaluate = _function(given.evaluate) if given.evaluate else None
     cards = []

@@ -547,6 +547,17 @@ def test_the_command(tmp_path: Path) -> None:
     assert [row["models"][1]["verdict"] for row in cards["rows"]] == ["better", "same"]
 
 
+def test_the_example_prints_what_the_docs_show(tmp_path: Path) -> None:
+    examples = SOURCE_DIR / "examples/python"
+    result = run(
+        sys.executable,
+        examples / "model_card.py",
+        cwd=tmp_path,
+        PYTHONPATH=str(BUILD_DIR / "python"),
+    )
+    assert (result.stdout, result.stderr) == ((examples / "model_card.txt").read_text(), "")
+
+
 def test_the_commands_errors(tmp_path: Path) -> None:
     unknown = command(tmp_path, "mymodels:small", "--metrics", "speed")
     assert unknown.returncode == 2
