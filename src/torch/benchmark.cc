@@ -102,8 +102,7 @@ class KeptNumbers {
 
 class KeptThreads {
  public:
-  explicit KeptThreads(int wanted)
-      : before_(static_cast<int>(at::get_num_threads())), wanted_(wanted) {
+  explicit KeptThreads(int wanted) : before_(at::get_num_threads()), wanted_(wanted) {
     if (wanted_ > 0) at::set_num_threads(wanted_);
   }
   ~KeptThreads() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,7 +86,7 @@ Table aggregated(const Benchmark& benchmark, std::vector<Timed> rows, const Tabl
   const bool has_root = !benchmark.modules.empty() && benchmark.modules.front().path.empty();
   const double root_ms = has_root ? time_stats(benchmark.modules.front().ns).mean_ms : 0;
   tables::Sheet<Timed> sheet("benchmark", std::move(rows));
-  add_names(sheet, options, [](const Timed& row) -> const Timed& { return row; });
+  add_names(sheet, options, std::identity());
   sheet.real("calls", "per iteration", [](const Timed& row) { return row.calls; });
   add_stats(sheet, [](const Timed& row) -> const TimeStats& { return row.stats; });
   sheet.real("share", "share",
@@ -150,6 +151,7 @@ Result<Table> benchmark_table(const Benchmark& benchmark, const BenchmarkTableOp
 Table throughput_table(const Throughput& throughput) {
   using timing::Size;
   std::vector<Size> sizes;
+  sizes.reserve(throughput.batches.size());
   for (const BatchTimes& batch : throughput.batches)
     sizes.push_back({batch.batch_size, time_stats(batch.ns)});
   tables::Sheet<Size> sheet("throughput", std::move(sizes));

@@ -1,4 +1,4 @@
-"""benchmark() and throughput(): what times come to, and the model that is as it was afterwards."""
+"""benchmark(): what times come to, and the model that is as it was afterwards."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,13 +18,12 @@ import numpy
 import pytest
 import torch
 from models import FromForms, Pair
-from support import BIN, BUILD_DIR, run
 from torch import Tensor, nn
 
 import layertrace
 import layertrace._benchmark
 from layertrace import _core
-from layertrace._benchmark import Progress, call_times, is_out_of_memory, latency
+from layertrace._benchmark import call_times, latency
 
 STATISTICS = [
     "mean_ms",
@@ -47,7 +44,7 @@ def timed(model: nn.Module, inputs: Any, **options: Any) -> layertrace.Benchmark
     return layertrace.benchmark(model, inputs, **{"iterations": 12, "drop_first": 2, **options})
 
 
-# ---- what times come to ----------------------------------------------------------------------
+# ---- what times come to -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 901])
@@ -80,7 +77,7 @@ def test_statistics_of_a_table_are_those_of_its_single_times() -> None:
         assert (row.min_ms, row.max_ms) == (chosen.min(), chosen.max())
 
 
-# ---- tables ----------------------------------------------------------------------------------
+# ---- tables -------------------------------------------------------------------------------------
 
 
 def test_the_whole_is_without_scopes_and_modules_are_with() -> None:
@@ -284,7 +281,7 @@ def test_how_the_two_totals_differ_is_told() -> None:
     assert f"{abs(with_scopes / without - 1) * 100:.1f} %" in told or "<0.1 %" in told
 
 
-# ---- how it is called ------------------------------------------------------------------------
+# ---- how it is called ---------------------------------------------------------------------------
 
 
 class Watching(nn.Module):
@@ -457,281 +454,7 @@ def test_calls_are_timed_one_by_one() -> None:
     assert latency(lambda: None, iterations=5, drop_first=1).count == 4
 
 
-# ---- the bar ---------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_bar_on_a_terminal_and_none_in_pipes() -> None:
-    for stream, is_shown in ((Terminal(), True), (io.StringIO(), False)):
-        with Progress(40, None, stream) as bar:
-            bar.say("whole model")
-            assert len(call_times(lambda: None, 40, 0, progress=bar)) == 40
-        assert ("40 of 40 calls" in stream.getvalue()) is is_shown
-        assert stream.getvalue().endswith("\r\x1b[K") is is_shown
-    assert stream.getvalue() == ""
-
-
-def test_the_bar_is_drawn_between_few_calls() -> None:
-    stream = Terminal()
-    with Progress(100_000, None, stream) as bar:
-        bar.say("x")
-        call_times(lambda: None, 100_000, 0, progress=bar)
-    assert stream.getvalue().count("calls") < 1000
-
-
-# ---- batches ---------------------------------------------------------------------------------
-
-
-class Sizes(nn.Module):
-    """Notes the shapes that it is called with."""
-
-    def __init__(self, most: int = 1 << 20) -> None:
-        super().__init__()
-        self.most = most
-        self.seen: list[tuple[tuple[int, ...], ...]] = []
-
-    def forward(self, x: Tensor, mask: Tensor, *, other: Tensor) -> Tensor:
-        shapes = tuple(tuple(each.shape) for each in (x, mask, other))
-        if shapes not in self.seen:
-            self.seen.append(shapes)
-        if len(x) > self.most:
-            raise torch.OutOfMemoryError("out of memory")
-        return x
-
-
-def swept(model: nn.Module, inputs: Any, sizes: list[int]) -> layertrace.Throughput:
-    def forward(called: nn.Module, given: Any) -> object:
-        return called(given["x"], given["mask"], other=given["other"])
-
-    return layertrace.throughput(model, inputs, sizes, iterations=4, drop_first=1, forward=forward)
-
-
-def batch(size: int) -> dict[str, Tensor]:
-    return {"x": torch.randn(size, 5), "mask": torch.ones(size), "other": torch.ones(7, 2)}
-
-
-def test_batches_are_made_of_the_inputs_rows() -> None:
-    model = Sizes()
-    sweep = swept(model, batch(2), [1, 2, 5])
-    other = (7, 2)
-    assert model.seen == [((1, 5), (1,), other), ((2, 5), (2,), other), ((5, 5), (5,), other)]
-    table = sweep.table()
-    assert table["batch_size"] == sweep.batch_sizes == [1, 2, 5]
-    assert table["iterations"] == [3, 3, 3]
-    for size, mean, per_s, each in zip(
-        table["batch_size"],
-        table["mean_ms"],
-        table["samples_per_s"],
-        table["sample_ms"],
-        strict=True,
-    ):
-        assert per_s == pytest.approx(size / mean * 1e3)
-        assert each == pytest.approx(mean / size)
-    assert sweep.out_of_memory_at is None
-
-
-def test_batches_are_made_by_a_function() -> None:
-    model = Sizes()
-    swept(model, batch, [3, 1])
-    assert [shapes[0] for shapes in model.seen] == [(3, 5), (1, 5)]
-
-
-def test_rows_keep_their_order_and_layout() -> None:
-    x = torch.arange(6.0).reshape(3, 2)
-    made: Any = layertrace._benchmark._resized((x, 4), 7)
-    assert made[0][:, 0].tolist() == [0, 2, 4, 0, 2, 4, 0]
-    assert made[1] == 4
-    images = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
-    made = layertrace._benchmark._resized(images, 5)
-    assert made.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_out_of_memory_ends_a_sweep() -> None:
-    sweep = swept(Sizes(most=4), batch(1), [1, 4, 8, 16])
-    assert sweep.batch_sizes == [1, 4]
-    assert sweep.out_of_memory_at == 8
-    assert "Memory does not suffice for batches of 8" in str(sweep)
-    with pytest.raises(layertrace.Error, match="which is the first size"):
-        swept(Sizes(most=0), batch(1), [1])
-
-
-def test_out_of_memory_is_told_from_other_errors() -> None:
-    assert is_out_of_memory(MemoryError())
-    with pytest.raises(RuntimeError) as raised:
-        torch.empty(1 << 60)
-    assert is_out_of_memory(raised.value)
-    assert not is_out_of_memory(RuntimeError("a bug"))
-
-    class Broken(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            raise RuntimeError("a bug")
-
-    with pytest.raises(RuntimeError, match="a bug"):
-        layertrace.throughput(Broken(), torch.ones(1), [1])
-
-
-@pytest.mark.parametrize("sizes", [[], [0], [1.5], [True]])
-def test_wrong_sizes(sizes: list[Any]) -> None:
-    with pytest.raises(ValueError, match="batch_sizes is"):
-        layertrace.throughput(Pair(), torch.randn(1, 3), sizes)
-    with pytest.raises(ValueError, match="no tensor among the inputs has rows"):
-        layertrace.throughput(Pair(), (torch.tensor(1.0),), [1])
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_a_sweep_is_drawn(tmp_path: Path, suffix: str) -> None:
-    sweep = layertrace.throughput(Pair(), torch.randn(1, 3), [1, 2, 16], iterations=5, drop_first=1)
-    figure = sweep.plot(tmp_path / f"sweep.{suffix}")
-    content = (tmp_path / f"sweep.{suffix}").read_bytes()
-    assert content.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
-    above, below = figure.axes
-    (line,) = below.get_lines()
-    assert list(line.get_xdata()) == [1, 2, 16]
-    assert list(line.get_ydata()) == sweep.table()["samples_per_s"]
-    assert (above.get_ylabel(), below.get_ylabel()) == (
-        "time of a call (ms)",
-        "samples per second",
-    )
-    with pytest.raises(layertrace.Error, match=r"Give a name that ends in one of: \.png"):
-        sweep.plot(tmp_path / "sweep.gif")
-
-
 def test_the_docstrings_examples_run() -> None:
     results = doctest.testmod(layertrace._benchmark, extraglobs={"layertrace": layertrace})
     assert results.attempted >= 8
     assert results.failed == 0
-
-
-# ---- the command -----------------------------------------------------------------------------
-
-MODELS = """
-import torch
-from torch import nn
-
-def build():
-    return nn.Sequential(nn.Linear(4, 8), nn.ReLU()), torch.randn(2, 4)
-
-def without_inputs():
-    return nn.Linear(4, 8)
-
-def wrong():
-    return nn.Linear(4, 8), torch.randn(2, 5)
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "models.py").write_text(MODELS)
-    return tmp_path
-
-
-def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return run(
-        BIN,
-        "benchmark",
-        *words,
-        cwd=folder,
-        LAYERTRACE_PYTHON=sys.executable,
-        PYTHONPATH=str(BUILD_DIR / "python"),
-    )
-
-
-FEW = ("--iterations", "6", "--drop-first", "2")
-
-
-def test_the_command_prints_a_table(folder: Path) -> None:
-    result = command(folder, "models:build", *FEW, "--root", "__root__")
-    assert (result.returncode, result.stderr) == (0, "")
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("Sequential · 4 of 6 calls, without the first 2 · ")
-    assert lines[2].split()[:4] == ["module", "type", "calls", "mean"]
-    assert [line.split()[0] for line in lines[3:7]] == ["total,", "__root__", "0", "1"]
-    assert lines[8].startswith("With scopes in it the model takes ")
-
-
-def test_the_command_writes_every_format(folder: Path) -> None:
-    for name in ("times.csv", "times.json", "times.md", "times.html", "times.tex", "times.parquet"):
-        result = command(folder, "models:build", *FEW, "-o", name)
-        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-    rows = list(csv.DictReader(io.StringIO((folder / "times.csv").read_text())))
-    assert [row["module"] for row in rows] == ["", "", "0", "1"]
-    assert (folder / "times.parquet").read_bytes()[:4] == b"PAR1"
-    single = command(folder, "models:build", *FEW, "--total", "--single", "--format", "json")
-    document = json.loads(single.stdout)
-    assert [row["iteration"] for row in document["rows"]] == [2, 3, 4, 5]
-    chosen = command(folder, "models:build", *FEW, "--format", "csv", "--columns", "module,mean_ms")
-    assert chosen.stdout.splitlines()[0] == "module,mean_ms"
-
-
-def test_the_command_sweeps_batch_sizes(folder: Path) -> None:
-    result = command(
-        folder,
-        "models:build",
-        *FEW,
-        "--batch-sizes",
-        "1,2,4",
-        "--plot",
-        "sweep.svg",
-        "--format",
-        "json",
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert [row["batch_size"] for row in json.loads(result.stdout)["rows"]] == [1, 2, 4]
-    assert (folder / "sweep.svg").read_bytes().startswith(b"<?xml")
-
-
-def test_the_command_sets_threads(folder: Path) -> None:
-    result = command(
-        folder,
-        "models:build",
-        *FEW,
-        "--intra-op-threads",
-        "2",
-        "--inter-op-threads",
-        "3",
-        "--format",
-        "json",
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    row = json.loads(result.stdout)["rows"][0]
-    assert (row["intra_op_threads"], row["inter_op_threads"]) == (2, 3)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        (("models:build", "--iterations", "5", "--drop-first", "5"), 2, "of 5 iterations"),
-        (("models:build", "--batch-sizes", "1,x"), 2, "--batch-sizes is 1,x"),
-        (("models:build", "--batch-sizes", "1", "--total"), 2, "--total has no meaning"),
-        (("models:build", "--plot", "a.png"), 2, "--plot draws what --batch-sizes gives"),
-        (("models:build", "--intra-op-threads", "0"), 2, "--intra-op-threads is 0"),
-        (("models",), 2, "models is not of the form module:function"),
-        ((), 2, "required: module:function"),
-        (("models:build", "--format", "xls"), 2, "Use one of: text, json, csv, md, html, latex"),
-        (("models:without_inputs", *FEW), 1, "gives no inputs to call it with"),
-        (("models:wrong", *FEW), 1, "cannot time the model of models:wrong: addmm: mat1 and mat2"),
-        (("models:missing", *FEW), 1, "cannot build a model by models:missing"),
-        (("models:build", *FEW, "-o", "no/such/folder.csv"), 1, "cannot write no/such/folder.csv"),
-        (
-            ("models:build", *FEW, "--batch-sizes", "1", "--plot", "a.gif"),
-            1,
-            "ends in one of: .png",
-        ),
-    ],
-)
-def test_the_commands_errors(folder: Path, words: tuple[str, ...], code: int, text: str) -> None:
-    result = command(folder, *words)
-    assert (result.returncode, result.stdout) == (code, "")
-    assert text in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_the_command_tells_of_itself(folder: Path) -> None:
-    result = command(folder, "--help")
-    assert result.returncode == 0
-    assert "examples:\n  layertrace benchmark models:build" in result.stdout
-    assert "benchmark" in run(BIN, "--help").stdout
