@@ -219,6 +219,8 @@ def card(
         if _is_loader(inputs) and forward is None and isinstance(batch, (tuple, list)):
             batch = batch[0]
         call = _call_of(model, batch, forward)
+        if call is not None and any(torch.nn.parameter.is_lazy(p) for p in model.parameters()):
+            call()  # makes the parameters that the summary is to tell of
         found = recorded_call(model, call, formulas)
         given = MetricInput(
             model=model,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,7 @@ _EXAMPLES = """examples:
 """
 
 _WRITERS: dict[str, Callable[[Any], str]] = {
-    "text": str,
+    "text": lambda result: _text(result),
     "json": lambda result: result.to_json(),
     "md": lambda result: result.table().to_markdown(),
     "csv": lambda result: result.table().to_csv(),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from support import BIN, run
+from support import BIN, BUILD_DIR, SOURCE_DIR, run
 from test_conventions import SmallResNet
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -158,6 +158,11 @@ def test_on_the_meta_device_nothing_is_timed() -> None:
     assert card["macs"] == 5 * 4 * 8
     assert "execution_time" not in keys(card)
     assert model.fc.weight.device.type == "cpu"
+
+
+def test_parameters_that_the_first_call_makes_are_there() -> None:
+    card = layertrace.card(nn.LazyLinear(3), torch.randn(2, 4), iterations=1)
+    assert card["parameters"] == 4 * 3 + 3
 
 
 @pytest.mark.parametrize("training", [False, True])
