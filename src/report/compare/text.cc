@@ -148,7 +148,7 @@ class Writer {
           "{} [{}]", middle,
           report::format_time_range(side.low * kNsPerMs, side.high * kNsPerMs, glyphs_));
     }
-    if (row.unit == "bytes") return report::format_si(side.value, "B");
+    if (row.unit == "bytes") return report::format_bytes(static_cast<std::uint64_t>(side.value));
     if (row.unit == "FLOP") return report::format_si(side.value, "FLOP");
     return report::format_count(side.value);
   }
