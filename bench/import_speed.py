@@ -1,10 +1,12 @@
 """How fast `layertrace import` is, beside Python's json, orjson and HTA.
 
-    python bench/import_speed.py [--events 1000000] [--keep FOLDER]
+    python bench/import_speed.py [--events 1000000] [--keep FOLDER] [--alone]
 
 Makes up a trace as torch.profiler writes it (modules' calls, operators, launches, kernels, flows),
 and reads it with each: processor time and peak memory of a process of its own. Others parse only;
-layertrace also attributes, and writes a Perfetto trace. What is not installed is left out.
+layertrace also attributes, and writes a Perfetto trace. What is not installed is left out (`pip
+install orjson HolisticTraceAnalysis`). --events 7200000 makes a file of 2 GB; the others need many
+times as much memory, so that is for --alone.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class Maker:
             f'    "args": {{\n      {args}\n    }}\n  }}'
         )
 
-    def launch(self, name: str = KERNEL) -> None:
+    def launch(self, tid: int) -> None:
         self.correlation += 1
         start, self.ns = self.ns, self.ns + 4_000
         self.calls.append(
@@ -74,12 +76,13 @@ class Maker:
                 start,
                 self.ns,
                 f'"External id": {self.correlation},"cbid": 211, "correlation": {self.correlation}',
+                tid,
             )
         )
         begin = max(self.device_ns, self.ns)
         self.device_ns = begin + 6_500
         self.kernels.append(
-            f'  {{\n    "ph": "X", "cat": "kernel", "name": "{name}", "pid": 0, "tid": 7,\n'
+            f'  {{\n    "ph": "X", "cat": "kernel", "name": "{KERNEL}", "pid": 0, "tid": 7,\n'
             f'    "ts": {us(begin)}, "dur": 6.400,\n    "args": {{\n'
             f'      "External id": {self.correlation}, "queued": 0, "device": 0, "context": 1,\n'
             f'      "stream": 7, "correlation": {self.correlation},\n'
@@ -87,12 +90,12 @@ class Maker:
             f'      "blocks per SM": 62.060604, "warps per SM": 248.242416, "grid": [8192, 1, 1],\n'
             f'      "block": [128, 1, 1], "est. achieved occupancy %": 100\n    }}\n  }}'
         )
-        for ph, pid, tid, at, more in (
-            ("s", 4242, 4242, start, ""),
+        for ph, pid, track, at, more in (
+            ("s", 4242, tid, start, ""),
             ("f", 0, 7, begin, ', "bp": "e"'),
         ):
             self.kernels.append(
-                f'  {{\n    "ph": "{ph}", "id": {self.correlation}, "pid": {pid}, "tid": {tid},\n'
+                f'  {{\n    "ph": "{ph}", "id": {self.correlation}, "pid": {pid}, "tid": {track},\n'
                 f'    "ts": {us(at)},\n'
                 f'    "cat": "ac2g", "name": "ac2g"{more}\n  }}'
             )
@@ -101,7 +104,7 @@ class Maker:
         self.index += 1
         start = self.ns
         self.ns += 2_000
-        self.launch()
+        self.launch(tid)
         self.ns += 1_500
         args = (
             f'"External id": {self.index},"Record function id": 0, "Ev Idx": {self.index}, '
@@ -200,6 +203,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--keep", type=Path, help="a folder in which the traces stay")
+    parser.add_argument("--alone", action="store_true", help="measure layertrace only")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp(prefix="layertrace-import-"))
     folder.mkdir(exist_ok=True)
@@ -223,10 +227,13 @@ def main() -> int:
     rows = {
         "layertrace import": [COMMAND, "import", str(plain), "-o", output],
         "layertrace import, gzip": [COMMAND, "import", str(packed), "-o", output],
-        "json.loads": [sys.executable, "-c", load.format("json"), str(plain)],
-        "orjson.loads": [sys.executable, "-c", load.format("orjson"), str(plain)],
-        "HTA": [sys.executable, "-c", hta, str(packed)],  # it takes packed traces only
     }
+    if not given.alone:
+        rows |= {
+            "json.loads": [sys.executable, "-c", load.format("json"), str(plain)],
+            "orjson.loads": [sys.executable, "-c", load.format("orjson"), str(plain)],
+            "HTA": [sys.executable, "-c", hta, str(packed)],  # it takes packed traces only
+        }
     for name, command in rows.items():
         result = measure(command)
         if result is None:
