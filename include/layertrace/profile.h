@@ -253,6 +253,8 @@ struct Kernel {
     std::uint64_t min_ns = 0;
     std::uint64_t max_ns = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t outside_count = 0;  // as of the kernel
+    std::uint64_t outside_ns = 0;
   };
   std::string name;        // demangled, whole
   std::string short_name;  // without namespaces and arguments
@@ -262,6 +264,9 @@ struct Kernel {
   std::uint64_t min_ns = 0;
   std::uint64_t max_ns = 0;
   std::uint64_t bytes = 0;  // of copies and sets, added up
+  // Of an imported trace: those of all these that no recorded step asked for.
+  std::uint64_t outside_count = 0;
+  std::uint64_t outside_ns = 0;
   // Of its longest launch.
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
@@ -391,6 +396,10 @@ struct RunInfo {
   std::string simulated;       // the simulated GPU that it ran on; "" for none
   bool summary = false;        // of one call of a model, to see what that is
   std::string imported_from;   // "Kineto" or "Chrome JSON"; "" where layertrace recorded it
+  // Of several processes that train together, where an imported trace tells: which it was (else −1),
+  // and of how many (else 0).
+  std::int64_t rank = -1;
+  std::int64_t world_size = 0;
 };
 
 // What the device can do at most, which rates are held against, and who says so.

@@ -23,7 +23,9 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("layer", [](const Kernel::Use& use) { return index_or_none(use.layer); })
       .def_prop_ro("phase", [](const Kernel::Use& use) { return phase_name(use.phase); })
       .def_ro("count", &Kernel::Use::count)
-      .def_ro("ns", &Kernel::Use::ns);
+      .def_ro("ns", &Kernel::Use::ns)
+      .def_ro("outside_count", &Kernel::Use::outside_count)
+      .def_ro("outside_ns", &Kernel::Use::outside_ns);
   kernel.def("__repr__", repr_of("short_name", "kind", "count", "ns"))
       .def_ro("name", &Kernel::name)
       .def_ro("short_name", &Kernel::short_name)
@@ -33,6 +35,8 @@ void bind_device(nb::module_& m) {
       .def_ro("min_ns", &Kernel::min_ns)
       .def_ro("max_ns", &Kernel::max_ns)
       .def_ro("bytes", &Kernel::bytes)
+      .def_ro("outside_count", &Kernel::outside_count)
+      .def_ro("outside_ns", &Kernel::outside_ns)
       .def_prop_ro("grid",
                    [](const Kernel& k) { return nb::make_tuple(k.grid[0], k.grid[1], k.grid[2]); })
       .def_prop_ro(

@@ -83,7 +83,9 @@ void bind_health(nb::module_& m) {
       .def_ro("summary", &RunInfo::summary)
       .def_ro("device", &RunInfo::device)
       .def_ro("simulated", &RunInfo::simulated)
-      .def_ro("imported_from", &RunInfo::imported_from);
+      .def_ro("imported_from", &RunInfo::imported_from)
+      .def_ro("rank", &RunInfo::rank)
+      .def_ro("world_size", &RunInfo::world_size);
 }
 
 }  // namespace layertrace::python

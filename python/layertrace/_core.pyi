@@ -466,6 +466,10 @@ class Kernel:
         def count(self) -> int: ...
         @property
         def ns(self) -> int: ...
+        @property
+        def outside_count(self) -> int: ...
+        @property
+        def outside_ns(self) -> int: ...
 
     @property
     def name(self) -> str:
@@ -488,6 +492,11 @@ class Kernel:
     @property
     def bytes(self) -> int:
         """Of copies and sets, added up."""
+    @property
+    def outside_count(self) -> int:
+        """Of an imported trace: those of all these that no recorded step asked for."""
+    @property
+    def outside_ns(self) -> int: ...
     @property
     def grid(self) -> tuple[int, int, int]:
         """Of its longest run, as are the next four."""
@@ -726,6 +735,12 @@ class RunInfo:
     @property
     def imported_from(self) -> str:
         """ "Kineto" or "Chrome JSON"; "" where layertrace recorded it."""
+    @property
+    def rank(self) -> int:
+        """Of the processes that train together, where an imported trace tells; else -1."""
+    @property
+    def world_size(self) -> int:
+        """How many these are, likewise; else 0."""
 
 @final
 class ConventionCounts:

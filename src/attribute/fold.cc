@@ -114,7 +114,7 @@ void Fold::device(const DeviceSpan& span) {
     ++outside_window_;
     if (!counts_outside_steps_) return;
     activities_.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
-    kernels_.add(span);
+    kernels_.add(span, /*outside=*/true);
     return;
   }
   Cell& cell = cell_of(step->sums, span.layer, span.phase);

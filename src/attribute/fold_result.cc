@@ -65,7 +65,7 @@ Profile Fold::finish(std::uint64_t end_ns) {
       kernels_.merge(rest_kernels_);
     } else {
       if (counts_outside_steps_) {
-        kernels_.merge(rest_kernels_);
+        kernels_.merge(rest_kernels_, /*outside=*/true);
         count_outside(rest.sums);
       } else {
         note_rest(rest.sums);
@@ -137,7 +137,9 @@ void Fold::fill_layers(Profile& profile) const {
       if (!table_.has(s)) continue;
       layer.phases[p] = table_.stats(s);
       layer.ran = true;
-      if (static_cast<Phase>(p) != Phase::kBackward) layer.calls += layer.phases[p].calls.mean;
+      // A module's backward is no call of it; a node that stands for a layer is called.
+      const bool is_call = static_cast<Phase>(p) != Phase::kBackward || layer.type == "operator";
+      if (is_call) layer.calls += layer.phases[p].calls.mean;
     }
     if (layer.parent >= 0) {
       profile.layers[static_cast<std::size_t>(layer.parent)].children.push_back(
@@ -155,8 +157,10 @@ void Fold::note_modules_not_entered(const Profile& profile) {
   const Cause cause = activities_.total != 0 ? Cause::kNoScope : Cause::kMadeOutside;
   const bool some_is_nobodys = ledger.by_cause[static_cast<std::size_t>(cause)].count != 0;
   for (const Layer& layer : profile.layers) {
-    const bool is_container =
-        layer.type == "Sequential" || layer.type == "ModuleList" || layer.type == "ModuleDict";
+    // A phase, which stands for a layer in some imported traces, is no module.
+    const bool is_container = layer.type == "Sequential" || layer.type == "ModuleList" ||
+                              layer.type == "ModuleDict" || layer.type == "phase" ||
+                              layer.type == "step";
     const bool children_were_called = std::any_of(
         layer.children.begin(), layer.children.end(),
         [&](int child) { return profile.layers[static_cast<std::size_t>(child)].calls != 0; });

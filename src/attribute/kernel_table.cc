@@ -64,7 +64,7 @@ void KernelTable::take_longest(Entry& entry, const DeviceActivity& activity, std
   entry.max_ns = std::max(entry.max_ns, ns);
 }
 
-void KernelTable::add(const DeviceSpan& span) {
+void KernelTable::add(const DeviceSpan& span, bool outside) {
   const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
   const std::uint32_t id = entry_of(span.what.name, span.what.kind);
   Entry& entry = entries_[id];
@@ -78,9 +78,12 @@ void KernelTable::add(const DeviceSpan& span) {
   use.min_ns = std::min(use.min_ns, ns);
   use.max_ns = std::max(use.max_ns, ns);
   use.bytes += span.what.bytes;
+  if (!outside) return;
+  ++use.outside_count;
+  use.outside_ns += ns;
 }
 
-void KernelTable::merge(const KernelTable& other) {
+void KernelTable::merge(const KernelTable& other, bool outside) {
   std::vector<std::uint32_t> ids;
   for (const Entry& from : other.entries_) {
     ids.push_back(from.count != 0 ? entry_of(from.name, from.longest.kind) : 0);
@@ -100,6 +103,8 @@ void KernelTable::merge(const KernelTable& other) {
     to.min_ns = std::min(to.min_ns, from.min_ns);
     to.max_ns = std::max(to.max_ns, from.max_ns);
     to.bytes += from.bytes;
+    to.outside_count += outside ? from.count : from.outside_count;
+    to.outside_ns += outside ? from.ns : from.outside_ns;
   }
 }
 
@@ -136,13 +141,17 @@ std::vector<Kernel> KernelTable::kernels(const std::vector<std::string>& names) 
     Kernel& kernel = result[entry_of_key(use.key)];
     kernel.count += use.count;
     kernel.ns += use.ns;
+    kernel.outside_count += use.outside_count;
+    kernel.outside_ns += use.outside_ns;
     kernel.uses.push_back({.layer = static_cast<int>(place / kPhaseCount) - 1,
                            .phase = static_cast<Phase>(place % kPhaseCount),
                            .count = use.count,
                            .ns = use.ns,
                            .min_ns = use.min_ns,
                            .max_ns = use.max_ns,
-                           .bytes = use.bytes});
+                           .bytes = use.bytes,
+                           .outside_count = use.outside_count,
+                           .outside_ns = use.outside_ns});
   }
   for (Kernel& kernel : result) {
     std::ranges::sort(kernel.uses, [](const Kernel::Use& a, const Kernel::Use& b) {

@@ -18,8 +18,9 @@ class KernelTable {
   // Further names become one.
   explicit KernelTable(std::size_t most_names = 4096) : most_names_(most_names) {}
 
-  void add(const DeviceSpan& span);
-  void merge(const KernelTable& other);
+  // `outside`: no step asked for it.
+  void add(const DeviceSpan& span, bool outside = false);
+  void merge(const KernelTable& other, bool outside = false);
   // Sets all sums to nothing. What will come again is known already.
   void clear();
 
@@ -34,6 +35,8 @@ class KernelTable {
     std::uint64_t min_ns = ~std::uint64_t{0};
     std::uint64_t max_ns = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t outside_count = 0;
+    std::uint64_t outside_ns = 0;
     std::uint32_t next = 0;  // the use that came after this one, the last time
   };
   struct Entry {

@@ -352,9 +352,11 @@ void Collector::take_ranks(std::string_view json) {
     return info.contains(name) && info[name].is_number_integer() ? info[name].get<std::int64_t>()
                                                                  : -1;
   };
-  if (number("rank") < 0) return;
-  std::string note = "recorded on rank " + std::to_string(number("rank"));
-  if (number("world_size") > 0) note += " of " + std::to_string(number("world_size"));
+  run_.rank = std::max<std::int64_t>(number("rank"), -1);
+  run_.world_size = std::max<std::int64_t>(number("world_size"), 0);
+  if (run_.rank < 0) return;
+  std::string note = "recorded on rank " + std::to_string(run_.rank);
+  if (run_.world_size > 0) note += " of " + std::to_string(run_.world_size);
   if (info.contains("backend") && info["backend"].is_string())
     note += " (" + info["backend"].get<std::string>() + ")";
   notes_.push_back(std::move(note));

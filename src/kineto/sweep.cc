@@ -29,7 +29,8 @@ Sweep::Sweep(Trace& trace, Structure structure, const JoinedCalls& joined, Dicti
       sink_(sink),
       accounts_(accounts),
       forward_(trace),
-      lanes_(trace.threads.size()) {
+      lanes_(trace.threads.size()),
+      operator_layers_(dictionary) {
   dictionary_.names = trace_.names.release();
   dictionary_.layers = structure_.layers;
 }
@@ -127,7 +128,8 @@ Place Sweep::place_of(const Lane& lane) const {
   const std::size_t running = run_begin(lane);
   Place place{kNoLayer, Phase::kOther, Cause::kThreadNoScope, 0};
   if (running != 0) place = lane.frames[running - 1].place;
-  if (place.cause == Cause::kThreadNoScope && lane.entered_module) place.cause = Cause::kNoScope;
+  const bool knows_modules = lane.entered_module || !structure_.has_modules;
+  if (place.cause == Cause::kThreadNoScope && knows_modules) place.cause = Cause::kNoScope;
   return place;
 }
 
@@ -233,7 +235,8 @@ void Sweep::add_region(const HostEvent& event) {
   close_run(event.thread, lane);
   Place place = place_of(lane);
   const Phase phase = event.kind == HostKind::kPass ? Phase::kBackward : meaning.phase;
-  const bool changes_layer = phase == Phase::kBackward || phase == Phase::kOptimizer;
+  const bool changes_layer =
+      phase == Phase::kBackward || phase == Phase::kOptimizer || !structure_.has_modules;
   const bool in_node = !lane.frames.empty() && lane.frames.back().in_node;
   if (phase != Phase::kOther && !in_node && (place.layer == kNoLayer || changes_layer)) {
     place.layer = kNoLayer;
@@ -241,6 +244,9 @@ void Sweep::add_region(const HostEvent& event) {
     place.cause = has_own_phase(phase)        ? Cause::kNone
                   : phase == Phase::kBackward ? Cause::kBetweenNodes
                                               : Cause::kNoScope;
+    // A call of autograd's engine mostly waits for other threads.
+    if (!structure_.has_modules && phase != Phase::kBackward)
+      place = open_phase_layer(event, lane, phase);
   }
   push_frame(event.thread, lane,
              {.kind = SpanKind::kRegion,
@@ -273,9 +279,9 @@ void Sweep::add_operator(const HostEvent& event) {
   }
   if (is_node(event, meaning, lane)) return add_node(event, meaning);
   close_run(event.thread, lane);
-  const Place around = place_of(lane);
-  forward_.add(event, around);
-  const Place place = operator_place(lane, around, NameId{event.name});
+  Place place = place_of(lane);
+  forward_.add(event, place);
+  if (stands_for_layer(lane)) place = open_operator_layer(event, lane, place);
   std::int64_t end_ns = event.end_ns;
   if (!lane.operators.empty()) end_ns = std::min(end_ns, lane.operators.back().end_ns);
   settle_operators(event.thread, lane);
@@ -339,6 +345,14 @@ bool Sweep::is_node(const HostEvent& event, const NameMeaning& meaning, const La
 
 Place Sweep::owner_of(const HostEvent& node, const NameMeaning& meaning, const Lane& lane) {
   Place owner{kNoLayer, Phase::kBackward, Cause::kMadeBefore, 0};
+  if (!structure_.has_modules) {
+    const NameId name = meaning.shown != kNoName ? meaning.shown : NameId{node.name};
+    owner.layer = operator_layers_.operator_in(Phase::kBackward, name);
+    owner.cause = Cause::kNone;
+    owner.call = static_cast<std::uint32_t>(calls_.size());
+    calls_.push_back({owner.layer, 0});
+    return owner;
+  }
   if (meaning.accumulates) {
     // The engine runs it at once behind the node that made the gradient.
     owner.cause = Cause::kForeignLeaf;
@@ -424,7 +438,9 @@ void Sweep::add_call(const HostEvent& event, std::size_t number) {
     accounts_.move_to(Reason::kIdleCall);
     return;
   }
-  const Place place = operator_place(lane, place_of(lane), kNoName);
+  // What only waits, or asks for what is in no layer, needs none to be made up.
+  const bool makes_layer = asked && !trace_.device[next_device_].is_collective;
+  const Place place = makes_layer ? launch_place(lane) : place_of(lane);
   sink_.launch({.start_ns = ns_of(event.start_ns),
                 .end_ns = ns_of(event.end_ns),
                 .tid = static_cast<std::uint32_t>(trace_.threads[event.thread].tid),
@@ -462,7 +478,7 @@ void Sweep::hand_on(const DeviceEvent& device) {
   }
   if (thread != kNoCall) {
     const Lane& lane = lanes_[thread];
-    const Place place = operator_place(lane, place_of(lane), kNoName);
+    const Place place = device.is_collective ? place_of(lane) : launch_place(lane);
     span.launch_tid = static_cast<std::uint32_t>(trace_.threads[thread].tid);
     span.phase = place.phase;
     span.layer = place.layer;
@@ -501,56 +517,42 @@ void Sweep::hand_on(const DeviceEvent& device) {
 
 // ---- Without modules ----
 
-LayerId Sweep::phase_layer(Phase phase) {
-  const std::uint64_t key = static_cast<std::uint64_t>(phase) << 32 | index(kNoName);
-  const auto [known, fresh] = operator_layers_.try_emplace(
-      key, LayerId{static_cast<std::uint32_t>(dictionary_.layers.size())});
-  if (fresh) {
-    const std::string name(phase_name(phase));
-    dictionary_.layers.push_back(
-        {.path = name, .name = name, .type = "phase", .registered = false});
-  }
-  return known->second;
+bool Sweep::stands_for_layer(const Lane& lane) const {
+  const bool in_node = !lane.frames.empty() && lane.frames.back().in_node;
+  return !structure_.has_modules && lane.operators.empty() && !in_node;
 }
 
-LayerId Sweep::operator_layer(Phase phase, NameId name) {
-  const std::uint64_t key = static_cast<std::uint64_t>(phase) << 32 | index(name);
-  const auto found = operator_layers_.find(key);
-  if (found != operator_layers_.end()) return found->second;
-  const LayerId parent = phase_layer(phase);
-  const LayerId layer{static_cast<std::uint32_t>(dictionary_.layers.size())};
-  operator_layers_.emplace(key, layer);
-  const std::string& text = dictionary_.names[index(name)];
-  dictionary_.layers.push_back({.path = dictionary_.layers[index(parent)].path + "." + text,
-                                .name = text,
-                                .type = "operator",
-                                .parent = parent,
-                                .registered = false});
-  return layer;
+Place Sweep::open_operator_layer(const HostEvent& event, Lane& lane, const Place& around) {
+  const Phase phase = around.phase == Phase::kOther ? Phase::kForward : around.phase;
+  const Place place{operator_layers_.operator_in(phase, NameId{event.name}), phase, Cause::kNone,
+                    0};
+  push_frame(event.thread, lane,
+             {.start_ns = event.start_ns, .end_ns = event.end_ns, .place = place},
+             {.start_ns = ns_of(event.start_ns), .phase = phase, .layer = place.layer});
+  return place;
 }
 
-// In a trace without modules, phases and the outermost operators take their place.
-Place Sweep::operator_place(const Lane& lane, const Place& around, NameId name) {
-  if (structure_.has_modules) return around;
-  const auto inside =
-      std::ranges::find_if(lane.frames.rbegin(), lane.frames.rend(), [](const Frame& frame) {
-        return frame.kind == SpanKind::kNode || frame.place.phase != Phase::kOther;
-      });
-  Place place = around;
-  NameId owner = name;
-  const bool is_activity = name == kNoName || trace_.device.empty();  // else it is only looked at
-  if (!lane.operators.empty()) owner = lane.operators.front().name;
-  if (inside != lane.frames.rend()) {
-    place.phase = inside->kind == SpanKind::kNode ? Phase::kBackward : inside->place.phase;
-    if (inside->kind == SpanKind::kNode || owner == kNoName) owner = inside->name;
-  } else if (owner == kNoName) {
-    return place;  // a call that nothing is around
-  } else {
-    place.phase = Phase::kForward;
+Place Sweep::open_phase_layer(const HostEvent& event, Lane& lane, Phase phase) {
+  const Place place{operator_layers_.phase(phase), phase, Cause::kNone, 0};
+  push_frame(event.thread, lane,
+             {.start_ns = event.start_ns, .end_ns = event.end_ns, .place = place},
+             {.start_ns = ns_of(event.start_ns), .phase = phase, .layer = place.layer});
+  return place;
+}
+
+// Where a call belongs that asks for something now. Without modules, in no operator, an annotation
+// stands for one.
+Place Sweep::launch_place(const Lane& lane) {
+  Place place = place_of(lane);
+  if (structure_.has_modules || place.phase == Phase::kOther) return place;
+  const std::size_t running = run_begin(lane);
+  const bool in_region = running != 0 && lane.frames[running - 1].kind == SpanKind::kRegion;
+  if (in_region && lane.operators.empty() && lane.frames[running - 1].name != kNoName) {
+    place.layer = operator_layers_.operator_in(place.phase, lane.frames[running - 1].name);
+  } else if (place.layer == kNoLayer) {
+    place.layer = operator_layers_.phase(place.phase);
   }
   place.cause = Cause::kNone;
-  if (!is_activity) return place;
-  place.layer = owner != kNoName ? operator_layer(place.phase, owner) : phase_layer(place.phase);
   return place;
 }
 

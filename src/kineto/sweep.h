@@ -8,8 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "attribute/span.h"
@@ -17,6 +15,7 @@
 #include "kineto/call_join.h"
 #include "kineto/events.h"
 #include "kineto/forward_places.h"
+#include "kineto/operator_layers.h"
 #include "kineto/structure.h"
 
 namespace layertrace::kineto {
@@ -89,9 +88,10 @@ class Sweep {
   void pop_frame(std::uint16_t thread, Lane& lane, std::int64_t ns);
   void push_frame(std::uint16_t thread, Lane& lane, Frame frame, const SpanBegin& span);
   Place place_of(const Lane& lane) const;
-  Place operator_place(const Lane& lane, const Place& around, NameId name);
-  LayerId phase_layer(Phase phase);
-  LayerId operator_layer(Phase phase, NameId name);
+  Place launch_place(const Lane& lane);
+  bool stands_for_layer(const Lane& lane) const;
+  Place open_operator_layer(const HostEvent& event, Lane& lane, const Place& around);
+  Place open_phase_layer(const HostEvent& event, Lane& lane, Phase phase);
 
   Trace& trace_;
   Structure structure_;
@@ -107,8 +107,7 @@ class Sweep {
   std::size_t next_loss_ = 0;
   std::size_t next_device_ = 0;
   std::vector<std::uint32_t> chain_;  // scratch: calls around a node, outermost first
-  std::unordered_map<std::uint64_t, LayerId>
-      operator_layers_;  // without modules: by phase and name
+  OperatorLayers operator_layers_;    // where there are no modules
 };
 
 }  // namespace layertrace::kineto

@@ -74,6 +74,8 @@ void write_run(TrackEventWriter& event, const RunInfo& run) {
   if (!run.device.empty()) text(event, "device", run.device);
   if (!run.simulated.empty()) text(event, "simulated", run.simulated);
   if (!run.imported_from.empty()) text(event, "imported_from", run.imported_from);
+  if (run.rank >= 0) number(event, "rank", static_cast<std::uint64_t>(run.rank));
+  if (run.world_size > 0) number(event, "world_size", static_cast<std::uint64_t>(run.world_size));
 }
 
 void read_run(const TrackEventReader& event, RunInfo& run) {
@@ -99,6 +101,8 @@ void read_run(const TrackEventReader& event, RunInfo& run) {
     if (a.name == "device") run.device = a.text;
     if (a.name == "simulated") run.simulated = a.text;
     if (a.name == "imported_from") run.imported_from = a.text;
+    if (a.name == "rank") run.rank = static_cast<std::int64_t>(a.number);
+    if (a.name == "world_size") run.world_size = static_cast<std::int64_t>(a.number);
   });
 }
 

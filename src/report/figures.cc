@@ -79,18 +79,16 @@ Figures figures_of(const Layer& layer) {
   figures.forward_ns = forward(&PhaseStats::host_ns);
   figures.backward_ns = backward.host_ns.mean;
   figures.recompute_ns = layer.phase(Phase::kRecompute).host_ns.mean;
-  figures.total_ns = figures.forward_ns + figures.backward_ns + figures.recompute_ns;
   figures.gpu_forward_ns = forward(&PhaseStats::busy_ns);
   figures.gpu_backward_ns = backward.busy_ns.mean;
   figures.event_forward_ns = forward(&PhaseStats::event_ns);
   figures.event_backward_ns = backward.event_ns.mean;
-  const PhaseStats& recompute = layer.phase(Phase::kRecompute);
-  figures.gpu_total_ns = figures.gpu_forward_ns + figures.gpu_backward_ns + recompute.busy_ns.mean;
-  figures.event_total_ns =
-      figures.event_forward_ns + figures.event_backward_ns + recompute.event_ns.mean;
   figures.launch_idle_ns = forward(&PhaseStats::idle_ns) + backward.idle_ns.mean;
   figures.calls = layer.calls;
   for (const PhaseStats& phase : layer.phases) {
+    figures.total_ns += phase.host_ns.mean;
+    figures.gpu_total_ns += phase.busy_ns.mean;
+    figures.event_total_ns += phase.event_ns.mean;
     figures.self_ns += phase.self_host_ns.mean;
     figures.activity_ns += phase.activity_ns.mean;
     figures.busy_ns += phase.busy_ns.mean;
@@ -103,6 +101,12 @@ Figures figures_of(const Layer& layer) {
 }
 
 bool was_called(const Profile& profile) { return std::ranges::any_of(profile.layers, &Layer::ran); }
+
+bool has_phases_for_layers(const Profile& profile) {
+  return !profile.run.imported_from.empty() &&
+         std::ranges::any_of(profile.layers,
+                             [](const Layer& layer) { return layer.type == "phase"; });
+}
 
 bool has_amounts(const Profile& profile) {
   const auto is_counted = [](const PhaseStats& phase) { return !phase.amounts.empty(); };

@@ -11,7 +11,7 @@ struct Figures {
   double forward_ns = 0;
   double backward_ns = 0;
   double recompute_ns = 0;
-  double total_ns = 0;  // the sum of those three
+  double total_ns = 0;  // of all phases
   double self_ns = 0;   // this and those below: all phases
   double activity_ns = 0;
   double busy_ns = 0;
@@ -20,7 +20,7 @@ struct Figures {
   double gpu_backward_ns = 0;
   double event_forward_ns = 0;
   double event_backward_ns = 0;
-  double gpu_total_ns = 0;    // with what was recomputed
+  double gpu_total_ns = 0;    // of all phases
   double event_total_ns = 0;  // likewise
   double launches = 0;
   double idle_ns = 0;         // of the GPU, all phases
@@ -52,6 +52,9 @@ inline bool has_activities(const RunInfo& run) { return run.ops || !run.device.e
 
 // Something of the model ran.
 bool was_called(const Profile& profile);
+
+// An imported trace without modules' calls: phases and the operators in them stand for layers.
+bool has_phases_for_layers(const Profile& profile);
 
 // Operators were counted, and something came of it.
 bool has_amounts(const Profile& profile);

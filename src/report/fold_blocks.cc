@@ -61,7 +61,7 @@ double sort_value(const Figures& figures, SortKey key) {
     case SortKey::kActivities:
       return figures.activities;
     case SortKey::kGpu:
-      return figures.gpu_forward_ns + figures.gpu_backward_ns;
+      return figures.gpu_total_ns;
     case SortKey::kFlops:
       return figures.flops;
     case SortKey::kBytes:

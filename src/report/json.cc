@@ -205,6 +205,8 @@ Json run_json(const RunInfo& run) {
   out["device"] = run.device;
   out["simulated"] = run.simulated;
   if (!run.imported_from.empty()) out["imported_from"] = run.imported_from;
+  if (run.rank >= 0) out["rank"] = run.rank;
+  if (run.world_size > 0) out["world_size"] = run.world_size;
   return out;
 }
 

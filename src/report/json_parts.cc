@@ -34,13 +34,20 @@ Json kernel_json(const Profile& profile, const Kernel& kernel) {
   out["registers"] = kernel.registers;
   out["shared_bytes"] = kernel.shared_bytes;
   out["occupancy"] = number(kernel.occupancy);
+  const auto add_outside = [&profile](Json& to, const auto& of) {
+    if (profile.run.imported_from.empty()) return;
+    to["outside_count"] = of.outside_count;
+    to["outside_ns"] = of.outside_ns;
+  };
   Json& uses = out["uses"] = Json::array();
   for (const Kernel::Use& use : kernel.uses) {
-    uses.push_back({{"path", path_json(profile, use.layer)},
-                    {"phase", phase_name(use.phase)},
-                    {"count", use.count},
-                    {"ns", use.ns}});
+    Json& added = uses.emplace_back(Json{{"path", path_json(profile, use.layer)},
+                                         {"phase", phase_name(use.phase)},
+                                         {"count", use.count},
+                                         {"ns", use.ns}});
+    add_outside(added, use);
   }
+  add_outside(out, kernel);
   return out;
 }
 

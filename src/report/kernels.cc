@@ -33,6 +33,7 @@ void restrict_to(Kernel& kernel, const std::vector<bool>& inside) {
     return use.layer < 0 || !inside[static_cast<std::size_t>(use.layer)];
   });
   kernel.count = kernel.ns = kernel.max_ns = kernel.bytes = 0;
+  kernel.outside_count = kernel.outside_ns = 0;
   kernel.min_ns = kernel.uses.empty() ? 0 : kernel.uses.front().min_ns;
   for (const Kernel::Use& use : kernel.uses) {
     kernel.count += use.count;
@@ -40,6 +41,8 @@ void restrict_to(Kernel& kernel, const std::vector<bool>& inside) {
     kernel.min_ns = std::min(kernel.min_ns, use.min_ns);
     kernel.max_ns = std::max(kernel.max_ns, use.max_ns);
     kernel.bytes += use.bytes;
+    kernel.outside_count += use.outside_count;
+    kernel.outside_ns += use.outside_ns;
   }
 }
 
@@ -88,6 +91,8 @@ class KernelWriter {
     for (const Kernel& kernel : kernels_) {
       count_ += kernel.count;
       ns_ += kernel.ns;
+      outside_count_ += kernel.outside_count;
+      outside_ns_ += kernel.outside_ns;
     }
   }
 
@@ -119,12 +124,18 @@ class KernelWriter {
     const std::string where =
         options_.module.empty() ? "" : " in " + clean(options_.module, options_.ascii);
     if (kernels_.empty()) return fmt::format("No kernel ran{} in the recorded steps.", where);
+    const std::string steps = quantity(profile_.step_count, "recorded step", "recorded steps");
     return fmt::format(
-        "{} ran{} {} times in {} recorded {}, {} in all. Shares are of that; grid, block, "
-        "registers, shared memory and occupancy are of the longest run.",
+        "{} ran{} {} times {}, {} in all. Shares are of that; grid, block, registers, shared "
+        "memory and occupancy are of the longest run.",
         quantity(kernels_.size(), "kernel, copy or set", "kernels, copies and sets"), where,
-        format_count(count_), format_count(profile_.step_count),
-        profile_.step_count == 1 ? "step" : "steps", time(ns_));
+        format_count(count_), outside_count_ == 0 ? "in " + steps : where_of_all(steps), time(ns_));
+  }
+
+  // Of an imported trace, which may have more than its steps.
+  std::string where_of_all(const std::string& steps) const {
+    return fmt::format("({} in {}, {} outside of them, {})", format_count(count_ - outside_count_),
+                       steps, format_count(outside_count_), time(outside_ns_));
   }
 
   std::string what_is_left_out(std::size_t shown) const {
@@ -203,6 +214,8 @@ class KernelWriter {
   std::vector<Kernel> kernels_;
   std::uint64_t count_ = 0;
   std::uint64_t ns_ = 0;
+  std::uint64_t outside_count_ = 0;
+  std::uint64_t outside_ns_ = 0;
   Table table_;
 };
 

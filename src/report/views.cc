@@ -64,6 +64,13 @@ void add_counts(Columns& columns, const Profile& profile) {
 Columns default_columns(const Profile& profile) {
   if (profile.run.summary) return summary_columns(profile);
   Columns columns{Column::kType};
+  if (has_phases_for_layers(profile)) {
+    // Each layer is of one phase, and some are of others than forward and backward.
+    if (!profile.run.device.empty()) columns.push_back(Column::kGpuTotal);
+    columns.push_back(Column::kTotal);
+    add_counts(columns, profile);
+    return columns;
+  }
   if (!profile.run.device.empty()) add(columns, {Column::kGpuForward, Column::kGpuBackward});
   add(columns, {Column::kForward, Column::kBackward});
   if (has_phase(profile, Phase::kRecompute)) columns.push_back(Column::kRecompute);

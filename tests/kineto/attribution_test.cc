@@ -1,6 +1,10 @@
 // Who asked for it? Hand-made traces, each of one thing that real ones have.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include <layertrace/report.h>
+
 #include "kineto/made_up_trace.h"
 
 namespace layertrace::kineto {
@@ -312,6 +316,44 @@ TEST(ImportedSteps, LeaveNoActivityOut) {
   EXPECT_EQ(loaded->health.activities, 3U);
 }
 
+// What a kernel took per step is without what no step asked for.
+TEST(ImportedSteps, TellWhatOfAKernelIsOutsideThem) {
+  const auto profile = MadeUpTrace()
+                           .x("user_annotation", "ProfilerStep#1", 1000, 100)
+                           .x("user_annotation", "ProfilerStep#2", 1100, 100)
+                           .module("Net_0", 1010, 20)
+                           .module("Net_0", 1110, 20)
+                           .module("Net_0", 1510, 20)
+                           .launch(5, 1015)
+                           .launch(6, 1115)
+                           .launch(7, 1515)
+                           .kernel(2, 900, 40)
+                           .kernel(5, 1020, 10)
+                           .kernel(6, 1120, 10)
+                           .kernel(7, 1520, 30)
+                           .import("outside_kernels.pftrace");
+  ASSERT_TRUE(profile);
+  const auto loaded = load("outside_kernels.pftrace");
+  ASSERT_TRUE(loaded);
+  for (const Profile& each : {*profile, *loaded}) {
+    const Kernel& kernel = each.kernels.at(0);
+    EXPECT_EQ(kernel.count, 4U);
+    EXPECT_EQ(kernel.ns, 90000U);
+    EXPECT_EQ(kernel.outside_count, 2U);
+    EXPECT_EQ(kernel.outside_ns, 70000U);
+    const auto in_layer = std::ranges::find(kernel.uses, 0, &Kernel::Use::layer);
+    ASSERT_NE(in_layer, kernel.uses.end());
+    EXPECT_EQ(in_layer->count, 3U);
+    EXPECT_EQ(in_layer->outside_count, 1U);
+    EXPECT_EQ(in_layer->outside_ns, 30000U);
+    EXPECT_EQ(each.find("Net_0")->phase(Phase::kForward).activity_ns.mean, 10000);
+    EXPECT_NE(kernels_table(each).find("(2 in 2 recorded steps, 2 outside of them, 70.0 µs)"),
+              std::string::npos);
+    EXPECT_NE(kernels_json(each).find(R"("outside_count":2,"outside_ns":70000})"),
+              std::string::npos);
+  }
+}
+
 TEST(ImportedWithoutModules, HavePhasesAndOperatorsAsLayers) {
   const auto profile = MadeUpTrace()
                            .forward_op("aten::linear", 41, 112, 10)
@@ -332,6 +374,83 @@ TEST(ImportedWithoutModules, HavePhasesAndOperatorsAsLayers) {
   EXPECT_EQ(activities(*profile, "optimizer.Optimizer.step#SGD.step", Phase::kOptimizer), 1);
   ASSERT_FALSE(profile->health.notes.empty());
   EXPECT_NE(profile->health.notes.back().find("no modules' calls"), std::string::npos);
+}
+
+TEST(ImportedWithoutModules, HaveTimesOnTheHostByStepPhaseAndOperator) {
+  MadeUpTrace trace;
+  for (int step = 0; step < 2; ++step) {
+    const double at = 1000.0 * (step + 1);
+    const int id = 10 * (step + 1);
+    trace.x("user_annotation", "ProfilerStep#" + std::to_string(step), at, 900)
+        .forward_op("aten::linear", 41 + step, at + 100, 40)
+        .forward_op("aten::addmm", 41 + step, at + 110, 20)
+        .launch(id, at + 115)
+        .node("AddmmBackward0", 41 + step, at + 300, 30)
+        .x("cpu_op", "aten::mm", at + 304, 10, "", 2)
+        .launch(id + 1, at + 305, 2)
+        .x("user_annotation", "Optimizer.step#SGD.step", at + 400, 100)
+        .x("cpu_op", "aten::_foreach_add_", at + 410, 60)
+        .launch(id + 2, at + 420)
+        .launch(id + 3, at + 600, 1, "cudaStreamSynchronize")
+        .kernel(id, at + 150, 8)
+        .kernel(id + 1, at + 310, 9)
+        .kernel(id + 2, at + 430, 7);
+  }
+  const auto profile = trace.import("no_modules.pftrace");
+  ASSERT_TRUE(profile);
+  const auto loaded = load("no_modules.pftrace");
+  ASSERT_TRUE(loaded);
+  for (const Profile& each : {*profile, *loaded}) {
+    const auto host_ns = [&](std::string_view path, Phase phase) {
+      const Layer* layer = each.find(path);
+      return layer == nullptr ? -1 : layer->phase(phase).host_ns.mean;
+    };
+    EXPECT_EQ(host_ns("forward", Phase::kForward), 40000);
+    EXPECT_EQ(host_ns("forward.aten::linear", Phase::kForward), 40000);
+    EXPECT_EQ(host_ns("backward.AddmmBackward0", Phase::kBackward), 30000);
+    EXPECT_EQ(host_ns("optimizer", Phase::kOptimizer), 100000);
+    EXPECT_EQ(host_ns("optimizer.aten::_foreach_add_", Phase::kOptimizer), 60000);
+    EXPECT_EQ(each.layers.at(0).name, "step");
+    EXPECT_EQ(each.layers.at(0).path, "");
+    EXPECT_EQ(each.find("backward")->parent, 0);
+    EXPECT_EQ(each.find("backward.AddmmBackward0")->calls, 1);
+    EXPECT_EQ(each.find("forward.aten::addmm"), nullptr);  // it is inside another
+    EXPECT_EQ(each.health.nodes, 2U);
+    EXPECT_TRUE(each.health.unattributed_nodes.empty());
+    EXPECT_EQ(each.health.notes.size(), 1U);
+    const std::string text = tree(each);
+    EXPECT_NE(text.find("│   └── aten::linear"), std::string::npos) << text;
+    EXPECT_NE(text.find("8.00 µs"), std::string::npos) << text;  // of the kernel
+    EXPECT_NE(text.find("40.0 µs"), std::string::npos) << text;  // of the operator
+    EXPECT_NE(text.find("7.00 µs"), std::string::npos) << text;  // of the optimizer's kernel
+    EXPECT_EQ(text.find("unregistered"), std::string::npos) << text;
+  }
+}
+
+TEST(ImportedWithoutModules, ShowOperatorsOfTheHostWhereThereIsNoDevice) {
+  const auto profile = MadeUpTrace()
+                           .x("cpu_op", "aten::linear", 100, 40)
+                           .x("cpu_op", "aten::addmm", 110, 20)
+                           .x("cpu_op", "aten::relu", 150, 5)
+                           .import();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->find("forward.aten::linear")->phase(Phase::kForward).host_ns.mean, 40000);
+  EXPECT_EQ(activities(*profile, "forward.aten::linear", Phase::kForward), 1);  // aten::addmm
+  EXPECT_EQ(activities(*profile, "forward.aten::relu", Phase::kForward), 1);
+  EXPECT_EQ(activities(*profile, "", Phase::kForward), 2);
+}
+
+// Collectives are in no layer, and what waits makes none.
+TEST(ImportedWithoutModules, HaveNoLayerForCollectivesAndWaits) {
+  const auto profile = MadeUpTrace()
+                           .x("user_annotation", "## forward ##", 100, 100)
+                           .launch(4, 110)
+                           .launch(5, 120, 1, "cudaStreamSynchronize")
+                           .kernel(4, 150, 10, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)")
+                           .import();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->find("forward.## forward ##"), nullptr);
+  EXPECT_EQ(profile->outside[static_cast<std::size_t>(Phase::kCommunication)].activities.mean, 1);
 }
 
 }  // namespace

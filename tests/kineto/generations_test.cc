@@ -67,6 +67,26 @@ TEST(Generation, Of2024CountsFromABase) {
   EXPECT_EQ(profile->steps.at(0).start_ns, 1727743122005000001U);
 }
 
+TEST(Generation, OfSeveralProcessesTellsWhichItIs) {
+  const auto profile =
+      MadeUpTrace(
+          R"("schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8})")
+          .module("Net_0", 100, 100)
+          .import("rank.pftrace");
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->run.rank, 3);
+  EXPECT_EQ(profile->run.world_size, 8);
+  const auto loaded = load("rank.pftrace");
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->run.rank, 3);
+  EXPECT_EQ(loaded->run.world_size, 8);
+  EXPECT_EQ(loaded->health.notes.at(0), "recorded on rank 3 of 8 (nccl)");
+  const auto alone = MadeUpTrace().module("Net_0", 100, 100).import();
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->run.rank, -1);
+  EXPECT_EQ(alone->run.world_size, 0);
+}
+
 TEST(Generation, WithKeysInAnotherOrderReadsTheSame) {
   const auto profile =
       MadeUpTrace()

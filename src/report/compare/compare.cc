@@ -289,10 +289,11 @@ class Comparer {
   // A kernel's time by launch is known for each layer and phase that it serves: there its launches
   // are alike.
   static Figure kernel_time(const Kernel& kernel, double steps) {
-    Stat stat{.mean = static_cast<double>(kernel.ns)};
+    Stat stat{.mean = static_cast<double>(kernel.ns - kernel.outside_ns)};
     for (const Kernel::Use& use : kernel.uses) {
-      stat.min += static_cast<double>(use.min_ns) * static_cast<double>(use.count);
-      stat.max += static_cast<double>(use.max_ns) * static_cast<double>(use.count);
+      const auto count = static_cast<double>(use.count - use.outside_count);
+      stat.min += static_cast<double>(use.min_ns) * count;
+      stat.max += static_cast<double>(use.max_ns) * count;
     }
     stat.min = std::min(stat.min, stat.mean);
     stat.max = std::max(stat.max, stat.mean);

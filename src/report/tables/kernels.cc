@@ -25,6 +25,8 @@ void add_use(Kernel::Use& sum, const Kernel::Use& use) {
   sum.count += use.count;
   sum.ns += use.ns;
   sum.bytes += use.bytes;
+  sum.outside_count += use.outside_count;
+  sum.outside_ns += use.outside_ns;
 }
 
 std::vector<KernelRow> kernel_rows(const Profile& profile, const TableOptions& options) {
@@ -37,7 +39,9 @@ std::vector<KernelRow> kernel_rows(const Profile& profile, const TableOptions& o
                        .ns = kernel.ns,
                        .min_ns = kernel.min_ns,
                        .max_ns = kernel.max_ns,
-                       .bytes = kernel.bytes}});
+                       .bytes = kernel.bytes,
+                       .outside_count = kernel.outside_count,
+                       .outside_ns = kernel.outside_ns}});
       continue;
     }
     Kernel::Use sum;
@@ -118,6 +122,12 @@ Table kernels_table(const Profile& profile, const TableOptions& options) {
                  return row.kernel->kind == "kernel" ? TableValue() : cell(row.sum.bytes);
                })
       .detail();
+  if (!profile.run.imported_from.empty()) {
+    sheet.integer("outside_count", "", [](const KernelRow& row) { return row.sum.outside_count; })
+        .detail()
+        .integer("outside_ns", "ns", [](const KernelRow& row) { return row.sum.outside_ns; })
+        .detail();
+  }
   add_launch(sheet);
   if (!options.by_layer) {
     sheet.integer("places", "", [](const KernelRow& row) { return row.kernel->uses.size(); })
