@@ -266,12 +266,7 @@ void ThreadState::enter_op_as_region(NameId name, std::uint8_t phase,
 }
 
 void ThreadState::count(const OpAmounts& amounts) noexcept {
-  const std::uint64_t ticks = clock_ticks();
-  buffer_->mark(amounts_record(amounts, AmountsPart::kFlops, ticks));
-  if (amounts.bytes != 0 || amounts.activations != 0)
-    buffer_->mark(amounts_record(amounts, AmountsPart::kBytes, ticks));
-  if (amounts.flops_causal != 0 || amounts.fvcore_flops != 0)
-    buffer_->mark(amounts_record(amounts, AmountsPart::kOthers, ticks));
+  for_each_record(amounts, clock_ticks(), [this](const Record& record) { buffer_->mark(record); });
 }
 
 void ThreadState::leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts) noexcept {

@@ -1,7 +1,8 @@
 // What one operator computed and moved, on its way from the hook that counts it to attribution.
 //
-// A record has room for two amounts, so an operator's come as up to three records, one after the
-// other. They add up: whoever reads them need not know which belong together.
+// A record has room for two amounts, or for three of which two are small, as most are; so an
+// operator's come as up to three records, one after the other. They add up: whoever reads them need
+// not know which belong together.
 #pragma once
 
 #include <array>
@@ -33,8 +34,8 @@ struct OpAmounts {
   friend bool operator==(const OpAmounts&, const OpAmounts&) = default;
 };
 
-// On kAmounts: which two. In the upper bits the format, and whether the call is uncounted.
-enum class AmountsPart : std::uint8_t { kFlops, kBytes, kOthers };
+// On kAmounts: which of them. In the upper bits the format, and whether the call is uncounted.
+enum class AmountsPart : std::uint8_t { kFlops, kBytes, kOthers, kFlopsAndBytes };
 inline constexpr std::uint8_t kUncounted = 0x80;
 
 constexpr Record amounts_record(const OpAmounts& amounts, AmountsPart part,
@@ -48,7 +49,9 @@ constexpr Record amounts_record(const OpAmounts& amounts, AmountsPart part,
                                                    unsigned{amounts.format} << 2U |
                                                    (amounts.is_uncounted ? kUncounted : 0U)),
                 .window = 0};
-  if (part == AmountsPart::kBytes) {
+  if (part == AmountsPart::kFlopsAndBytes) {
+    record.sequence = amounts.aux_flops | amounts.bytes << 32U;
+  } else if (part == AmountsPart::kBytes) {
     record.value = amounts.bytes;
     record.sequence = amounts.activations;
   } else if (part == AmountsPart::kOthers) {
@@ -62,12 +65,17 @@ constexpr OpAmounts unpack_amounts(const Record& record) noexcept {
   OpAmounts amounts{.op = NameId{record.id},
                     .format = static_cast<std::uint8_t>(record.flags >> 2U & 0xfU)};
   const auto part = static_cast<AmountsPart>(record.flags & 3U);
-  amounts.is_call = part == AmountsPart::kFlops;
+  amounts.is_call = part == AmountsPart::kFlops || part == AmountsPart::kFlopsAndBytes;
   amounts.is_uncounted = amounts.is_call && (record.flags & kUncounted) != 0;
   switch (part) {
     case AmountsPart::kFlops:
       amounts.flops = record.value;
       amounts.aux_flops = record.sequence;
+      break;
+    case AmountsPart::kFlopsAndBytes:
+      amounts.flops = record.value;
+      amounts.aux_flops = record.sequence & 0xffff'ffffU;
+      amounts.bytes = record.sequence >> 32U;
       break;
     case AmountsPart::kBytes:
       amounts.bytes = record.value;
@@ -79,6 +87,22 @@ constexpr OpAmounts unpack_amounts(const Record& record) noexcept {
       break;
   }
   return amounts;
+}
+
+// As few records as hold them all, in the order in which attribution takes them.
+template <typename Take>
+constexpr void for_each_record(OpAmounts amounts, std::uint64_t ticks, const Take& take) {
+  constexpr std::uint64_t kSmall = 0xffff'ffff;
+  if (amounts.aux_flops <= kSmall && amounts.bytes <= kSmall) {
+    take(amounts_record(amounts, AmountsPart::kFlopsAndBytes, ticks));
+    amounts.bytes = 0;
+  } else {
+    take(amounts_record(amounts, AmountsPart::kFlops, ticks));
+  }
+  if (amounts.bytes != 0 || amounts.activations != 0)
+    take(amounts_record(amounts, AmountsPart::kBytes, ticks));
+  if (amounts.flops_causal != 0 || amounts.fvcore_flops != 0)
+    take(amounts_record(amounts, AmountsPart::kOthers, ticks));
 }
 
 }  // namespace layertrace

@@ -23,7 +23,7 @@ enum class RecordKind : std::uint8_t {
   kWindow,  // flags: 1 recording starts here, 0 it stops; value: the index of the step that begins
   kGap,     // value: how many records of this thread were dropped just before
   // While operators are counted (see amounts.h).
-  kAmounts,  // id: the operator's name; flags: see AmountsPart; value, sequence: two amounts
+  kAmounts,  // id: the operator's name; flags: see AmountsPart; value, sequence: amounts
   kShapes,   // id: the name that tells them; flags: 1 for what comes out of the innermost scope
   kCounted,  // value: what the calls that follow are alike in; flags: 1 if operators are counted
   kMemory,   // value: the block's address; sequence: its bytes; id: the device; flags: 1 for freed

@@ -22,11 +22,12 @@ namespace layertrace {
 namespace {
 
 struct OpFormula {
-  NameId name = kNoName;
+  OpFacts facts;
   const char* text = nullptr;  // our copy, to be sure that the address still says the same
   BoundFormula formula;
   bool is_operator = false;  // not something else that is reported by a name
   bool moves = false;        // it reads and writes memory itself
+  bool gives_self = false;   // in place: what it writes is its first argument
 };
 
 // Makes memory, without touching it.
@@ -44,10 +45,19 @@ bool is_view(const c10::FunctionSchema& schema) noexcept {
   });
 }
 
+bool gives_self(const c10::FunctionSchema& schema) noexcept {
+  if (schema.returns().size() != 1 || schema.arguments().empty()) return false;
+  const c10::Argument& self = schema.arguments()[0];
+  const auto* written = schema.returns()[0].alias_info();
+  return self.name() == "self" && self.alias_info() != nullptr && written != nullptr &&
+         written->isWrite() && *self.alias_info() == *written;
+}
+
 OpFormula formula_of(const at::RecordFunction& fn, const char* text) {
   OpFormula op;
-  op.name = NameTable::instance().intern(text);
-  op.text = kept_text(op.name, text);
+  const NameId interned = NameTable::instance().intern(text);
+  op.facts = {interned, is_composite(fn) ? kOpComposite : std::uint8_t{0}};
+  op.text = kept_text(interned, text);
   const auto name = fn.operator_name();
   const auto handle = name ? c10::Dispatcher::singleton().findOp(*name) : std::nullopt;
   if (!handle || !handle->hasSchema()) return op;
@@ -56,13 +66,14 @@ OpFormula formula_of(const at::RecordFunction& fn, const char* text) {
       .name = name->name, .overload = name->overload_name, .arguments = {}, .is_composite = false};
   for (const c10::Argument& argument : handle->schema().arguments())
     signature.arguments.push_back(argument.name());
-  signature.is_composite = is_composite(fn);
+  signature.is_composite = op.facts.flags == kOpComposite;
   // What the meta device decomposes operators into goes by their names.
   constexpr std::string_view kPrims = "prims::";
   if (signature.name.starts_with(kPrims)) signature.name.replace(0, kPrims.size(), "aten::");
   op.formula = FormulaTable().bind(signature);
   op.moves = !signature.is_composite && op.formula.kind() != OpKind::kWrapper &&
              !only_allocates(signature.name) && !is_view(handle->schema());
+  op.gives_self = gives_self(handle->schema());
   return op;
 }
 
@@ -175,7 +186,8 @@ struct Running {
   Charge charge = {};
   std::uint64_t bytes = 0;
   std::uint8_t format = kOtherFormat;
-  bool moves = false;  // its bytes are counted, and so not those of what runs inside
+  bool moves = false;        // its bytes are counted, and so not those of what runs inside
+  bool writes_self = false;  // which is counted already
 };
 
 struct Counter {
@@ -187,6 +199,7 @@ struct Counter {
   std::size_t replacing = 0;  // module calls that run, of which the user says what they compute
   std::uint8_t replaced_format = static_cast<std::uint8_t>(roofline::Dtype::kFp32);
   bool asks_formula = false;  // which may run operators of its own: they are none of the program's
+  OpFacts facts;
   OpAmounts told;
 };
 
@@ -205,25 +218,49 @@ Counter* this_counter() {
   return &holder.counter;
 }
 
+// PyTorch copies an operator's outputs for whoever asked to see them: for each, in memory that it
+// takes for that. It looks whether anybody did once the operator has begun, so that where we alone
+// listen it is spared for those whose outputs tell nothing (2.15; there is no function for it).
+template <auto kMember>
+struct StepCallbacksOf {
+  friend at::StepCallbacks& step_callbacks_of(at::RecordFunction& fn) { return fn.*kMember; }
+};
+at::StepCallbacks& step_callbacks_of(at::RecordFunction& fn);
+template struct StepCallbacksOf<&at::RecordFunction::step_callbacks_>;
+
+void spare_outputs(const at::RecordFunction& fn) noexcept {
+  at::StepCallbacks& listeners = step_callbacks_of(const_cast<at::RecordFunction&>(fn));
+  if (listeners.callbacks_.size() == 1) listeners.needs_outputs_ = false;
+}
+
 void begin(Counter& counter, const at::RecordFunction& fn, const char* name) {
   const OpFormula& op = counter.formulas.of(fn, name);
   const auto inputs = fn.inputs();
-  Running running{.fn = &fn, .name = op.name};
-  running.moves = op.moves && counter.moving == 0;
-  if (running.moves) {
+  Running& running = counter.running.back();
+  running.name = op.facts.name;
+  counter.facts = op.facts;
+  if (op.moves && counter.moving == 0) {
+    running.moves = true;
+    ++counter.moving;
     for (const c10::IValue& value : inputs) running.bytes += bytes_of(value);
+    running.writes_self = op.gives_self && !inputs.empty();
+    if (running.writes_self) running.bytes += bytes_of(inputs[0]);
   }
+  const bool may_contract =
+      op.formula.kind() == OpKind::kPrimitive || op.formula.kind() == OpKind::kWrapper;
+  bool wants_outputs = running.moves && !running.writes_self;
   if (op.is_operator && !op.formula.is_silent()) {
     if (op.formula.kind() != OpKind::kFree) running.format = format_of(inputs, op.text);
     const OpArguments arguments = counter.arguments.read(inputs);
     counter.asks_formula = true;
     const auto entered = counter.charges.enter(op.formula, arguments);
     counter.asks_formula = false;
-    running.depth = entered.depth;
-    running.charge = entered.charge;
+    // The formula may have run operators of its own, beside which this one has moved.
+    counter.running.back().depth = entered.depth;
+    counter.running.back().charge = entered.charge;
+    wants_outputs |= may_contract && entered.depth != 0;
   }
-  counter.running.back() = running;
-  if (running.moves) ++counter.moving;
+  if (!wants_outputs) spare_outputs(fn);
 }
 
 void end(Counter& counter, const Running& running, const at::RecordFunction& fn) {
@@ -244,7 +281,9 @@ void end(Counter& counter, const Running& running, const at::RecordFunction& fn)
   const auto& outputs = fn.outputs();
   if (running.moves) {
     told.bytes = running.bytes;
-    for (const c10::IValue& value : outputs) told.bytes += bytes_of(value);
+    if (!running.writes_self) {
+      for (const c10::IValue& value : outputs) told.bytes += bytes_of(value);
+    }
   }
   if (told.flops != 0 && !outputs.empty() && outputs[0].isTensor()) {
     const TensorShape first = shape_of(outputs[0].toTensor());
@@ -259,15 +298,21 @@ bool is_worth_telling(const OpAmounts& amounts) noexcept {
 
 }  // namespace
 
-void begin_counting(const at::RecordFunction& fn, const char* name) noexcept {
+const OpFacts* begin_counting(const at::RecordFunction& fn, const char* name) noexcept {
   Counter* counter = this_counter();
-  if (counter == nullptr) return;
+  if (counter == nullptr) return nullptr;
   try {
-    counter->running.push_back({.fn = &fn});
-    if (!counter->asks_formula) begin(*counter, fn, name);
+    counter->running.emplace_back().fn = &fn;
+    if (!counter->asks_formula) {
+      begin(*counter, fn, name);
+      return &counter->facts;
+    }
   } catch (...) {  // a tensor that tells no sizes, no memory: it stays uncounted
     counter->asks_formula = false;
+    if (!counter->running.empty() && counter->running.back().fn == &fn)
+      counter->running.back().name = kNoName;
   }
+  return nullptr;
 }
 
 std::size_t begin_replacing() noexcept {

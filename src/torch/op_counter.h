@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "record/amounts.h"
+#include "torch/op_facts.h"
 
 namespace at {
 class RecordFunction;
@@ -12,8 +13,9 @@ class RecordFunction;
 
 namespace layertrace {
 
-// Of the operator that begins on this thread. What goes wrong inside leaves it uncounted.
-void begin_counting(const at::RecordFunction& fn, const char* name) noexcept;
+// Of the operator that begins on this thread: what its record says, or nullptr where that was not
+// looked up. What goes wrong inside leaves it uncounted. Good until the next call.
+const OpFacts* begin_counting(const at::RecordFunction& fn, const char* name) noexcept;
 
 // Of the one that ends: what is to be told of it, nullptr for nothing. Good until the next call.
 const OpAmounts* end_counting(const at::RecordFunction& fn) noexcept;

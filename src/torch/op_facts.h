@@ -1,6 +1,8 @@
 // What an operator is, by how PyTorch has registered it.
 #pragma once
 
+#include <cstdint>
+
 #include "record/ids.h"
 
 namespace at {
@@ -8,6 +10,12 @@ class RecordFunction;
 }
 
 namespace layertrace {
+
+// As an operator's record has them.
+struct OpFacts {
+  NameId name = kNoName;
+  std::uint8_t flags = 0;
+};
 
 // Does no work of its own, only calls other operators (aten::linear) or makes a view by calling one
 // (aten::transpose). An operator whose one kernel serves all backends is not among them:

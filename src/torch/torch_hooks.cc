@@ -53,36 +53,35 @@ bool is_engines(const char* name) noexcept {
          std::strncmp(name, kPrefix.data(), kPrefix.size()) == 0;
 }
 
-struct OpFacts {
-  NameId name = kNoName;
-  std::uint8_t flags = 0;
+struct KnownOp {
+  OpFacts facts;
   const char* text = nullptr;  // our copy, to be sure that the address still says the same
 };
 
-PointerTable<OpFacts, 8192>& op_table() {
-  static auto* table = new PointerTable<OpFacts, 8192>;  // never destroyed: operators may run while
+PointerTable<KnownOp, 8192>& op_table() {
+  static auto* table = new PointerTable<KnownOp, 8192>;  // never destroyed: operators may run while
                                                          // the program exits
   return *table;
 }
 
-OpFacts look_up(const at::RecordFunction& fn, const char* text) {
+KnownOp look_up(const at::RecordFunction& fn, const char* text) {
   const NameId name = NameTable::instance().intern(text);
-  return {name, is_composite(fn) ? kOpComposite : std::uint8_t{0}, kept_text(name, text)};
+  return {{name, is_composite(fn) ? kOpComposite : std::uint8_t{0}}, kept_text(name, text)};
 }
 
 OpFacts facts_of(const at::RecordFunction& fn, const char* text) noexcept {
   // An operator's name lives as long as the operator, so its address will do; a name that was made
   // up for one call (there are few) may be another's later.
-  if (const OpFacts* known = op_table().find(text);
+  if (const KnownOp* known = op_table().find(text);
       known != nullptr && std::strcmp(known->text, text) == 0) [[likely]] {
-    return *known;
+    return known->facts;
   }
   try {
-    const OpFacts facts = look_up(fn, text);
-    op_table().add(text, facts);
-    return facts;
+    const KnownOp known = look_up(fn, text);
+    op_table().add(text, known);
+    return known.facts;
   } catch (...) {  // no memory for the name
-    return {NameId{0}, kOpComposite, ""};
+    return {NameId{0}, kOpComposite};
   }
 }
 
@@ -146,12 +145,14 @@ std::unique_ptr<at::ObserverContext> on_counted_function(const at::RecordFunctio
   if (thread == nullptr) return nullptr;
   const char* name = fn.name();
   const bool is_function = fn.scope() == at::RecordScope::FUNCTION;
-  if (is_function && !is_engines(name)) begin_counting(fn, name);
+  const OpFacts* facts = is_function && !is_engines(name) ? begin_counting(fn, name) : nullptr;
   // Without operators nodes are told by their own records, not by the engine's.
-  if (!is_function || records_operators.load(std::memory_order_relaxed)) {
-    on_function(fn);
-  } else {
+  if (is_function && !records_operators.load(std::memory_order_relaxed)) {
     thread->skip_op();
+  } else if (facts != nullptr) {
+    thread->enter_op(facts->name, facts->flags);
+  } else {
+    on_function(fn);
   }
   return nullptr;
 }

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "attribute/folding.h"
 #include "attribute/records.h"
@@ -51,6 +53,47 @@ TEST(Amounts, SurviveTheirRecords) {
   EXPECT_EQ(bytes.flops, 0U);
   EXPECT_EQ(part(AmountsPart::kOthers).flops_causal, 3U);
   EXPECT_EQ(part(AmountsPart::kOthers).fvcore_flops, 6U);
+}
+
+// Few records or many: they add up to the same.
+TEST(Amounts, TakeAsFewRecordsAsHoldThem) {
+  const auto records_of = [](const OpAmounts& amounts) {
+    std::vector<Record> records;
+    for_each_record(amounts, 1, [&](const Record& record) { records.push_back(record); });
+    OpAmounts sum{.op = amounts.op, .format = amounts.format};
+    std::size_t calls = 0;
+    for (const Record& record : records) {
+      const OpAmounts part = unpack_amounts(record);
+      sum.flops += part.flops;
+      sum.aux_flops += part.aux_flops;
+      sum.flops_causal += part.flops_causal;
+      sum.bytes += part.bytes;
+      sum.activations += part.activations;
+      sum.fvcore_flops += part.fvcore_flops;
+      sum.is_uncounted |= part.is_uncounted;
+      calls += part.is_call ? 1 : 0;
+    }
+    EXPECT_EQ(sum, amounts);
+    EXPECT_EQ(calls, 1U);
+    return records.size();
+  };
+  constexpr std::uint64_t kSmall = 0xffff'ffff;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(records_of({.op = NameId{7}, .aux_flops = kSmall, .bytes = kSmall}), 1U);
+  EXPECT_EQ(records_of({.op = NameId{7}, .flops = kMost, .bytes = 1, .is_uncounted = true}), 1U);
+  EXPECT_EQ(records_of({.op = NameId{7}, .bytes = kSmall + 1}), 2U);
+  EXPECT_EQ(records_of({.op = NameId{7}, .aux_flops = kSmall + 1}), 1U);
+  EXPECT_EQ(records_of({.op = NameId{7}, .aux_flops = kMost, .bytes = 1}), 2U);
+  EXPECT_EQ(records_of({.op = NameId{7}, .flops = 2, .bytes = kMost, .activations = 3}), 2U);
+  EXPECT_EQ(records_of({.op = NameId{7}, .flops = 2, .bytes = 3, .fvcore_flops = 1}), 2U);
+  EXPECT_EQ(records_of({.op = NameId{7},
+                        .flops = 2,
+                        .flops_causal = 1,
+                        .bytes = 3,
+                        .activations = 4,
+                        .fvcore_flops = 1,
+                        .format = 3}),
+            3U);
 }
 
 TEST(Amounts, BelongToTheOperatorsLayerAndPhase) {

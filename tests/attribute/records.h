@@ -197,8 +197,8 @@ inline ThreadScript& ThreadScript::add(std::uint64_t at, RecordKind kind, std::u
 inline ThreadScript& ThreadScript::amounts(std::uint64_t at, std::string_view name,
                                            OpAmounts amounts) {
   amounts.op = script_.name(name);
-  for (const AmountsPart part : {AmountsPart::kFlops, AmountsPart::kBytes, AmountsPart::kOthers})
-    script_.written.push_back({lane_, amounts_record(amounts, part, at)});
+  for_each_record(amounts, at,
+                  [&](const Record& record) { script_.written.push_back({lane_, record}); });
   return *this;
 }
 inline ThreadScript& ThreadScript::input(std::uint64_t at, std::string_view shapes) {

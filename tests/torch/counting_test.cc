@@ -1,9 +1,13 @@
 // What operators compute, counted as LibTorch runs them.
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <layertrace/layertrace.h>
@@ -86,6 +90,52 @@ TEST(Counting, CountsTheBytesOfAnOperatorsTensorsOnce) {
   EXPECT_EQ(amounts_of(profile, "up").bytes, kBytes);
   EXPECT_EQ(amounts_of(profile, "up").activations, 5 * 32);
   EXPECT_EQ(amounts_of(profile, "up").flops_by_format[1], kUp) << "float32";
+}
+
+// PyTorch hands the outputs of operators only to those who asked for them, and we ask for fewer
+// where nobody else does.
+TEST(Counting, CountsTheSameBytesWhereAnotherAsksForOutputs) {
+  Mlp model;
+  const auto count_bytes = [&model] {
+    model->zero_grad();
+    auto session = Session::start(model, {.count = Counting::kAlways});
+    EXPECT_TRUE(session);
+    {
+      Scope scope("in place");
+      torch::Tensor x = torch::ones({16, 4});
+      x.add_(torch::ones({4}));
+      x.t().mul_(2);
+      model->forward(torch::randn({5, 8})).sum().backward();
+    }
+    session->step();
+    auto profile = session->stop();
+    EXPECT_TRUE(profile);
+    return *profile;
+  };
+  const Profile alone = count_bytes();
+  static std::size_t outputs = 0;
+  const auto handle = at::addGlobalCallback(
+      at::RecordFunctionCallback(
+          [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return {}; },
+          [](const at::RecordFunction& fn, at::ObserverContext*) {
+            outputs += fn.outputs().size();
+          })
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION}));
+  const Profile beside = count_bytes();
+  at::removeCallback(handle);
+  EXPECT_GT(outputs, 20U) << "whoever asked for them was given them";
+
+  ASSERT_EQ(alone.operators.size(), beside.operators.size());
+  for (const Operator& op : alone.operators) {
+    const auto same = std::ranges::find(beside.operators, op.name, &Operator::name);
+    ASSERT_NE(same, beside.operators.end()) << op.name;
+    EXPECT_EQ(op.amounts.bytes, same->amounts.bytes) << op.name;
+    EXPECT_EQ(op.amounts.activations, same->amounts.activations) << op.name;
+    // Reads 64 and 4 numbers, or 64 alone, and writes 64.
+    if (op.name == "aten::add_") EXPECT_EQ(op.amounts.bytes, 4 * (64 + 4 + 64));
+    if (op.name == "aten::mul_") EXPECT_EQ(op.amounts.bytes, 4 * (64 + 64));
+  }
 }
 
 TEST(Counting, TakesTheUsersWordForACall) {
