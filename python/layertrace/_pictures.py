@@ -11,6 +11,8 @@ from layertrace import _core
 from layertrace._errors import Error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
     from layertrace._core import Layer, Profile, Throughput
@@ -20,6 +22,7 @@ _PLOTS = ("png", "svg", "pdf")
 _KINDS = ("both", "forward", "backward")
 _CLOCKS = ("gpu", "host")
 _MOST_BARS = 40
+_LEAST_OWN_SHARE = 0.01
 _FORWARD, _BACKWARD = "#2a78b8", "#e0982c"
 _MIB = 1 << 20
 
@@ -134,6 +137,49 @@ def _times(layer: "Layer", figure: str) -> tuple[float, float]:
     return mean("forward") + mean("loss"), mean("backward")
 
 
+def _own_times(layers: "Sequence[Layer]", layer: "Layer", figure: str) -> tuple[float, float]:
+    """Without the layers below it."""
+    own = {"host_ns": "self_host_ns", "busy_ns": "self_activity_ns"}.get(figure)
+    if own is not None:
+        return _times(layer, own)
+    # CUDA events are around each layer.
+    below = [_times(layers[child], figure) for child in layer.children]
+    forward, backward = _times(layer, figure)
+    return (
+        max(0.0, forward - sum(each for each, _ in below)),
+        max(0.0, backward - sum(each for _, each in below)),
+    )
+
+
+_Bar = tuple[str, float, float]
+
+
+def _bars(layers: "Sequence[Layer]", figure: str) -> list[_Bar]:
+    """Where time is spent: each layer without those below it, in the order of the model.
+
+    Of the layers above others, which do little but call them, those that take a hundredth of the
+    whole themselves: an attention between its projections, the root around its functional calls.
+    """
+    called_below = [False] * len(layers)
+    for index in range(len(layers) - 1, -1, -1):  # children come after their parents
+        parent = layers[index].parent
+        if parent is not None and (layers[index].calls > 0 or called_below[index]):
+            called_below[parent] = True
+    whole = sum(sum(_times(layer, figure)) for layer in layers if layer.parent is None)
+    bars: list[_Bar] = []
+    for layer, is_above in zip(layers, called_below, strict=True):
+        if not layer.ran or (layer.parent is not None and not called_below[layer.parent]):
+            continue  # nothing ran of it, or it is part of the one above, which did the work
+        name = layer.path or layer.name
+        if not is_above:
+            bars.append((name, *_times(layer, figure)))
+            continue
+        forward, backward = _own_times(layers, layer, figure)
+        if forward + backward >= _LEAST_OWN_SHARE * whole > 0:
+            bars.append((f"{name}, its own", forward, backward))
+    return bars
+
+
 def _figure_class() -> "type[Figure]":
     try:
         return importlib.import_module("matplotlib.figure").Figure  # type: ignore[no-any-return]
@@ -163,17 +209,10 @@ def plot(
 
     events_only = profile.health.gpu.timing == "events"
     by = "host_ns" if clock == "host" else "event_ns" if events_only else "busy_ns"
-    all_bars: list[tuple[str, float, float]] = []
-    for layer in profile.layers:
-        if layer.ran and not layer.children:
-            forward, backward = _times(layer, by)
-            all_bars.append(
-                (
-                    layer.path or layer.name,
-                    forward if kind != "backward" else 0,
-                    backward if kind != "forward" else 0,
-                )
-            )
+    all_bars = [
+        (name, forward if kind != "backward" else 0, backward if kind != "forward" else 0)
+        for name, forward, backward in _bars(profile.layers, by)
+    ]
     longest = sorted(all_bars, key=lambda bar: bar[1] + bar[2], reverse=True)[: max(1, limit)]
     bars = [bar for bar in all_bars if bar in longest]
     return _draw(figure_class, bars, len(all_bars), kind, clock, path)
@@ -181,7 +220,7 @@ def plot(
 
 def _draw(
     figure_class: "type[Figure]",
-    bars: list[tuple[str, float, float]],
+    bars: list[_Bar],
     of: int,
     kind: str,
     clock: str,
@@ -212,7 +251,7 @@ def _draw(
     axes.grid(axis="x", color="#dfe4e9", linewidth=0.8)
     axes.set_axisbelow(True)
     shown = f", the {len(bars)} of {of} that took longest" if len(bars) < of else ""
-    axes.set_title(f"Layers without children{shown}", fontsize=10, loc="left")
+    axes.set_title(f"Layers, each without those below it{shown}", fontsize=10, loc="left")
     if bars:
         axes.legend(frameon=False, fontsize=9)
     if path is not None:

@@ -63,7 +63,10 @@ Json facts_json(const Profile& profile, const ReportOptions& options) {
   const auto add = [&facts](std::string_view name, const std::string& value) {
     if (!value.empty()) facts.push_back({name, value});
   };
+  add("Run", shown(run.name));
   add("Program", shown(run.program));
+  add("Command", shown(run.command));
+  add("Commit", shown(run.commit));
   add("Trace", shown(options.trace_file));
   add("Recorded", shown(run.created));
   add("GPU", device_text(profile));
@@ -76,6 +79,8 @@ Json facts_json(const Profile& profile, const ReportOptions& options) {
   add("Host", shown(run.host));
   add("System", shown(run.os));
   add("PyTorch", shown(run.torch_version));
+  add("Python", shown(run.python_version));
+  add("Clock", shown(run.clock));
   if (profile.health.gpu.cupti_version > 0)
     add("CUPTI", std::to_string(profile.health.gpu.cupti_version));
   add("layertrace", shown(run.layertrace_version.empty() ? kVersion : run.layertrace_version));
@@ -146,6 +151,45 @@ Json layers_columns(const Profile& profile) {
       out["gpu_backward"].push_back(rounded(times.backward_ns));
       out["gpu_recompute"].push_back(rounded(times.recompute_ns));
     }
+  }
+  return out;
+}
+
+// ---- What layers compute themselves ----
+
+// Of each layer, whether any below it was called.
+std::vector<bool> called_below(const Profile& profile) {
+  std::vector<bool> below(profile.layers.size());
+  for (std::size_t i = profile.layers.size(); i-- > 0;) {  // children come after their parents
+    const Layer& layer = profile.layers[i];
+    if (layer.parent >= 0 && (layer.calls > 0 || below[i]))
+      below[static_cast<std::size_t>(layer.parent)] = true;
+  }
+  return below;
+}
+
+// A layer above others that computes something of its own, as attention does between its
+// projections.
+Json own_work(const Profile& profile) {
+  Json out = Json::array();
+  const std::vector<bool> is_above_calls = called_below(profile);
+  for (std::size_t i = 0; i < profile.layers.size(); ++i) {
+    const Layer& layer = profile.layers[i];
+    Amounts work;
+    double ns = 0;
+    for (const Phase phase : {Phase::kForward, Phase::kLoss, Phase::kBackward}) {
+      work += layer.phase(phase).self_amounts;
+      ns += layer.phase(phase).self_activity_ns.mean;
+    }
+    if (work.flops <= 0 || work.bytes <= 0 || ns <= 0 || !is_above_calls[i]) continue;
+    const roofline::Placement at = roofline::place(work, ns, profile.device);
+    out.push_back({{"layer", i},
+                   {"ns", rounded(ns)},
+                   {"rate", rounded(at.flops_per_s)},
+                   {"bandwidth", rounded(at.bytes_per_s)},
+                   {"intensity", number(at.intensity)},
+                   {"roof", at.roof == Roof::kNone ? "" : roof_name(at.roof)},
+                   {"roof_share", number(at.share)}});
   }
   return out;
 }
@@ -287,6 +331,7 @@ Json page_data(const Profile& profile, const ReportOptions& options) {
           {"phases", std::move(phases)},
           {"metrics", metrics_json(profile)},
           {"layers", layers_columns(profile)},
+          {"own", own_work(profile)},
           {"roofs", roofs_json(profile)},
           {"memory", memory_timelines(profile)},
           {"steps", steps_json(profile)},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -73,6 +74,45 @@ TEST(ReportHtml, TellsInPlainWordsWhetherItWasSimulated) {
   EXPECT_EQ(told(profile), "yes: its times say nothing about how fast a real GPU is");
   EXPECT_THAT(data_of(*report_html(profile))["warnings"][0][0],
               HasSubstr("Simulated: recorded on"));
+}
+
+TEST(ReportHtml, TellsWhereTheRunWasMade) {
+  Profile profile = made::small_net();
+  profile.run.name = "batch 64";
+  profile.run.command = "python train.py --token ***";
+  profile.run.commit = "0123abc";
+  profile.run.python_version = "3.11.2";
+  profile.run.clock = "tsc";
+  std::map<std::string, std::string> facts;
+  const PageJson data = data_of(*report_html(profile));
+  for (const PageJson& fact : data["facts"]) facts[fact[0]] = fact[1];
+  EXPECT_EQ(facts["Run"], "batch 64");
+  EXPECT_EQ(facts["Command"], "python train.py --token ***");
+  EXPECT_EQ(facts["Commit"], "0123abc");
+  EXPECT_EQ(facts["Python"], "3.11.2");
+  EXPECT_EQ(facts["Clock"], "tsc");
+}
+
+// Attention computes between its projections, and has a layer below it that is never called.
+TEST(ReportHtml, HasWhatLayersComputeThemselves) {
+  made::ProfileMaker net;
+  const int root = net.root("Net", {4e6, 0});
+  const int attention = net.layer(root, "attn", "Attention", {3e6, 0});
+  net.layer(attention, "proj", "Linear", {1e6, 0});
+  const int fused = net.layer(root, "fused", "Attention", {1e6, 0});
+  const int idle = net.layer(fused, "out", "Linear");
+  net[idle].calls = 0;
+  for (const int layer : {attention, fused}) {
+    PhaseStats& forward = net[layer].phases[static_cast<std::size_t>(Phase::kForward)];
+    forward.self_amounts = {.flops = 4e9, .bytes = 1e9};
+    forward.self_activity_ns.mean = 2e6;
+  }
+  const PageJson own = data_of(*report_html(net.profile))["own"];
+  ASSERT_EQ(own.size(), 1U);  // the other has all of its time for itself: it is drawn as a whole
+  EXPECT_EQ(own[0]["layer"], attention);
+  EXPECT_EQ(own[0]["rate"], 2e12);
+  EXPECT_EQ(own[0]["intensity"], 4);
+  EXPECT_EQ(own[0]["ns"], 2e6);
 }
 
 TEST(ReportHtml, AllowsItsOwnScriptAndStyleAndNothingElse) {

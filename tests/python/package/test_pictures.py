@@ -10,12 +10,14 @@ import struct
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from loops import train
 from models import Pair
 from support import SOURCE_DIR
+from torch import nn
 
 import layertrace
 
@@ -133,6 +135,63 @@ def test_a_report_holds_the_trace_where_asked(of_cpu: layertrace.Profile, tmp_pa
 # ---- Plot -----------------------------------------------------------------------------------
 
 
+def names_of(figure: Any) -> list[str]:
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+class Attends(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(64, 4, batch_first=True)
+        self.project = nn.Linear(64, 64)
+        self.mix = Mix()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.attention(x, x, x, need_weights=False)[0]
+        return self.mix(self.project(x))  # type: ignore[no-any-return]
+
+
+class Mix(nn.Module):
+    """Multiplies by itself what a layer below it gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate = self.gate(x)
+        for _ in range(8):
+            x = x @ gate.transpose(-1, -2) @ x
+        return x
+
+
+def test_a_layer_that_does_the_work_itself_is_seen(tmp_path: Path) -> None:
+    """MultiheadAttention has a layer below it that it never calls; another calls one, and computes
+    something between."""
+    model = Attends()
+    with layertrace.profile(model) as session:
+        for _ in range(2):
+            model(torch.randn(4, 64, 64)).sum().backward()
+            session.step()
+    profile = session.profile
+    figure = profile.plot(limit=100)
+    names = [name for name in names_of(figure) if not name.startswith("Attends")]
+    assert names == ["attention", "project", "mix, its own", "mix.gate"]
+    attention, mix = profile.find("attention"), profile.find("mix")
+    assert attention is not None and mix is not None
+    forward = dict(zip(names_of(figure), figure.axes[0].containers[0], strict=True))
+    scale = {"ms": 1e6, "µs": 1e3, "s": 1e9}[figure.axes[0].get_xlabel().split("(")[1][:-1]]
+    assert forward["attention"].get_width() * scale == pytest.approx(attention.forward.host_ns.mean)
+    own = mix.forward.self_host_ns.mean
+    assert forward["mix, its own"].get_width() * scale == pytest.approx(own)
+    # The roofline of the page has them, too.
+    data = json.loads(Scripts(profile.report(tmp_path / "run.html").read_text()).texts["data"])
+    assert [data["layers"]["path"][each["layer"]] for each in data["own"]] == ["mix"]
+    assert data["own"][0]["rate"] > 0 and data["own"][0]["intensity"] > 0
+    at = data["layers"]["path"].index("attention")
+    assert data["layers"]["rate"][at] > 0
+
+
 @pytest.mark.parametrize("kind", ["both", "forward", "backward"])
 def test_a_plot_has_a_bar_for_each_layer(
     of_cpu: layertrace.Profile, kind: str, tmp_path: Path
@@ -142,14 +201,21 @@ def test_a_plot_has_a_bar_for_each_layer(
     assert header[:8] == b"\x89PNG\r\n\x1a\n"
     assert min(struct.unpack(">II", header[16:])) > 300
     (axes,) = figure.axes
-    leaves = [layer for layer in of_cpu.layers if layer.ran and not layer.children]
+    leaves = {layer.path: layer for layer in of_cpu.layers if layer.ran and not layer.children}
     drawn = {bars.get_label(): [bar.get_width() for bar in bars] for bars in axes.containers}
     assert set(drawn) == ({"forward", "backward"} if kind == "both" else {kind})
     assert axes.get_xlabel() == "host time per step (ms)"
+    names = names_of(figure)
+    assert [name for name in names if not name.endswith(", its own")] == list(leaves)
     for phase, widths in drawn.items():
-        assert widths == [
-            pytest.approx(getattr(layer, phase).host_ns.mean / 1e6) for layer in leaves
-        ]
+        for name, width in zip(names, widths, strict=True):
+            if name in leaves:
+                expected = getattr(leaves[name], phase).host_ns.mean
+            else:
+                layer = of_cpu.find(name.removesuffix(", its own"))
+                assert layer is not None
+                expected = getattr(layer, phase).self_host_ns.mean
+            assert width == pytest.approx(expected / 1e6), name
 
 
 def test_a_plot_is_of_the_gpu_where_there_is_one(
@@ -160,7 +226,7 @@ def test_a_plot_is_of_the_gpu_where_there_is_one(
     (axes,) = figure.axes
     assert axes.get_xlabel().startswith("GPU time per step")
     assert axes.get_title(loc="left") == (
-        "Layers without children, the 5 of "
+        "Layers, each without those below it, the 5 of "
         f"{sum(layer.ran and not layer.children for layer in of_gpu.layers)} that took longest"
     )
     assert of_gpu.plot(clock="host").axes[0].get_xlabel().startswith("host time")

@@ -16,6 +16,14 @@ for (let i = 0; i < layerCount; i++) { // parents come before their children
   }
 }
 
+// Layers that did all of their work themselves: of those below them none was called. An attention
+// whose products are one operator has a projection that is a layer, and never runs.
+const calledBelow = new Array(layerCount).fill(false);
+for (let i = layerCount - 1; i >= 0; i--) {
+  if (layers.parent[i] >= 0 && (layers.calls[i] > 0 || calledBelow[i])) calledBelow[layers.parent[i]] = true;
+}
+const isInnermost = (i) => !calledBelow[i] && (layers.parent[i] < 0 || calledBelow[layers.parent[i]]);
+
 const sumOf = (...columns) => layers.path.map((_, i) => columns.reduce((sum, column) => sum + column[i], 0));
 layers.total = sumOf(layers.forward, layers.backward, layers.recompute);
 if (data.has_gpu) {

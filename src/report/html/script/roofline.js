@@ -2,12 +2,16 @@
 
 const MOST_DOTS = 400;
 
-function rooflineLayers() {
-  const placed = (i) => layers.intensity[i] > 0 && layers.rate[i] > 0;
-  const all = layers.path.map((_, i) => i).filter(placed);
-  const leaves = all.filter((i) => children[i].length === 0);
-  const shown = (leaves.length > 0 ? leaves : all).sort((a, b) => mainTotal[b] - mainTotal[a]);
-  return {shown: shown.slice(0, MOST_DOTS), of: shown.length, leaves: leaves.length > 0};
+// Innermost layers as a whole, and of others what they computed themselves.
+function rooflineDots() {
+  const whole = (i) => ({
+    name: pathOf(i), type: layers.type[i], rate: layers.rate[i], bandwidth: layers.bandwidth[i],
+    intensity: layers.intensity[i], roof: layers.roof[i], roof_share: layers.roof_share[i], ns: mainTotal[i],
+  });
+  const own = data.own.map((each) => ({...each, name: `${pathOf(each.layer)}, its own`, type: layers.type[each.layer]}));
+  const innermost = layers.path.map((_, i) => i).filter(isInnermost).map(whole);
+  const dots = [...innermost, ...own].filter((dot) => dot.intensity > 0 && dot.rate > 0).sort((a, b) => b.ns - a.ns);
+  return {shown: dots.slice(0, MOST_DOTS), of: dots.length};
 }
 
 function sayRoofline(dots, roofs) {
@@ -16,12 +20,11 @@ function sayRoofline(dots, roofs) {
     say.textContent = 'No layer has both FLOPs and a time, so there is nothing to place: operators are counted unless counting is off.';
     return;
   }
-  const which = dots.leaves ? 'Layers without children' : 'Layers';
   const of = dots.of > dots.shown.length ? `, the ${dots.shown.length} of ${formatCount(dots.of)} that took longest` : '';
   const by = roofs
     ? ` Roofs: ${roofs.name} (${roofs.origin}${roofs.source ? `: ${roofs.source}` : ''}).`
     : ' The device’s peaks are not known, so no roof is drawn.';
-  say.textContent = `${which}${of}: forward and backward, over the time in which the device was busy with them; larger, more time. Filled: limited by compute; hollow: by memory.${by}`;
+  say.textContent = `Each layer by what it computes without the layers below it${of}: forward and backward, over the time in which the device was busy with them; larger, more time. Filled: limited by compute; hollow: by memory.${by}`;
 }
 
 function logAxis(low, high, from, to) {
@@ -59,7 +62,7 @@ function drawRoofs(svg, roofs, x, y, lowX, highX) {
 
 function startRoofline() {
   const roofs = data.roofs;
-  const dots = rooflineLayers();
+  const dots = rooflineDots();
   if (data.summary) {
     byId('roofline-say').textContent = 'A summary has no times, so no rates.';
     return;
@@ -67,8 +70,8 @@ function startRoofline() {
   sayRoofline(dots, roofs);
   if (dots.of === 0) return;
   const [height, left, right, top, bottom] = [420, 104, 24, 26, 46];
-  const xs = dots.shown.map((i) => layers.intensity[i]);
-  const ys = dots.shown.map((i) => layers.rate[i]);
+  const xs = dots.shown.map((dot) => dot.intensity);
+  const ys = dots.shown.map((dot) => dot.rate);
   const peaks = roofs ? roofs.peaks.map((peak) => peak[1]) : [];
   const ridges = roofs && roofs.bytes_per_s > 0 ? peaks.map((peak) => peak / roofs.bytes_per_s) : [];
   const lowX = Math.min(...xs) / 2;
@@ -89,10 +92,10 @@ function startRoofline() {
   }
   svg.append(text((left + PLOT_WIDTH - right) / 2, height - 6, 'FLOP per byte', 'middle'));
   if (roofs) drawRoofs(svg, roofs, x, y, lowX, highX);
-  const longest = Math.max(...dots.shown.map((i) => mainTotal[i]));
-  const marks = dots.shown.map((i) => {
-    const size = 4 + 9 * Math.sqrt(longest > 0 ? mainTotal[i] / longest : 0);
-    return drawing('circle', {class: `dot ${layers.roof[i]}`, cx: x(layers.intensity[i]), cy: y(layers.rate[i]), r: size});
+  const longest = Math.max(...dots.shown.map((dot) => dot.ns));
+  const marks = dots.shown.map((dot) => {
+    const size = 4 + 9 * Math.sqrt(longest > 0 ? dot.ns / longest : 0);
+    return drawing('circle', {class: `dot ${dot.roof}`, cx: x(dot.intensity), cy: y(dot.rate), r: size});
   });
   svg.append(...marks);
   let chosen = null;
@@ -114,15 +117,15 @@ function startRoofline() {
     leave();
     chosen = marks[k];
     chosen.classList.add('chosen');
-    const i = dots.shown[k];
+    const dot = dots.shown[k];
     const told = [
-      ['rate', formatSi(layers.rate[i], 'FLOP/s')],
-      ['bandwidth', formatSi(layers.bandwidth[i], 'B/s')],
-      ['intensity', formatSi(layers.intensity[i], 'FLOP/B')],
+      ['rate', formatSi(dot.rate, 'FLOP/s')],
+      ['bandwidth', formatSi(dot.bandwidth, 'B/s')],
+      ['intensity', formatSi(dot.intensity, 'FLOP/B')],
     ];
-    if (layers.roof[i]) told.push([`of the ${layers.roof[i]} roof`, formatShare(layers.roof_share[i])]);
-    told.push([data.has_gpu ? 'GPU total' : 'host total', formatTime(mainTotal[i])]);
-    showTip(...tipPlace(svg, ...place(k), event), pathOf(i), layers.type[i], told);
+    if (dot.roof) told.push([`of the ${dot.roof} roof`, formatShare(dot.roof_share)]);
+    told.push([data.has_gpu ? 'GPU time' : 'host time', formatTime(dot.ns)]);
+    showTip(...tipPlace(svg, ...place(k), event), dot.name, dot.type, told);
   };
   makeExplorable(svg, marks.length, nearest, choose, leave);
   byId('roofline-plot').append(svg);
