@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import SOURCE_DIR, TRACES, Demo, layertrace, layertrace_output
 
-COMMANDS = ("tree", "layers", "kernels", "info", "report", "graph", "view")
+COMMANDS = ("tree", "layers", "kernels", "compare", "info", "report", "graph", "view")
 
 
 def documented_keys(section: str) -> set[str]:
@@ -60,7 +60,7 @@ def test_layers_are_sorted_by_what_they_compute() -> None:
     rows = [line.split()[1] for line in tree.splitlines() if "── " in line and "…" not in line]
     assert rows[0] == "blocks"
     unknown = layertrace("tree", trace, "--sort", "colour")
-    assert unknown.returncode == 1
+    assert unknown.returncode == 2
     assert "flops" in unknown.stderr and "memory" in unknown.stderr
 
 
@@ -94,7 +94,7 @@ def test_filters_of_the_tree() -> None:
         "tree", COUNTED, "--match", "x*"
     )
     wrong = layertrace("tree", COUNTED, "--min-share", "many")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "it is no percentage" in wrong.stderr
     most = layertrace_output("tree", COUNTED, "--min-share", "10%", "--no-fold")
     assert "── head" not in most and "── blocks" in most
@@ -111,9 +111,51 @@ def test_filters_of_the_tree() -> None:
 )
 def test_unknown_names_list_those_that_exist(option: str, known: str) -> None:
     unknown = layertrace("tree", COUNTED, option, "colour")
-    assert unknown.returncode == 1
+    assert unknown.returncode == 2
     assert f"no such name. Use one of: {known}" in unknown.stderr
     assert unknown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("tree", COUNTED, "--depth", "many"), 2),
+        (("tree", COUNTED, "--colour"), 2),
+        (("tree",), 2),
+        (("tree", COUNTED, "--start", "blocks.99"), 1),
+        (("tree", "missing.pftrace"), 1),
+        (("layers", COUNTED, "--convention", "thop"), 2),
+        (("layers", COUNTED, "--format", "csv", "--columns", "speed"), 2),
+        (("layers", COUNTED, "--format", "csv", "--module", "blocks.99"), 1),
+        (("layers", "missing.pftrace", "--format", "csv", "--columns", "path"), 1),
+        (("calls", COUNTED, "--columns", "speed"), 2),
+        (("kernels", COUNTED, "--sort", "size"), 2),
+        (("kernels", COUNTED, "--sort", "count", "--format", "csv"), 2),
+        (("kernels", COUNTED, "--module", "blocks.99"), 1),
+        (("graph", COUNTED, "-o", "tree.txt"), 2),
+        (("graph", COUNTED, "--start", "blocks.99"), 1),
+        (("compare", COUNTED), 2),
+        (("compare", COUNTED, COUNTED, "--fail-if", "speed"), 2),
+        (("compare", COUNTED, "missing.pftrace"), 1),
+        (("compare", COUNTED, COUNTED, "--fail-if", "params > 1"), 3),
+        (("report", "missing.pftrace"), 1),
+        (("info", "missing.pftrace"), 1),
+        (("import", "missing.json"), 1),
+        (("run",), 2),
+        (("run", "--steps", "many", "--", "true"), 2),
+        (("simgpu",), 2),
+        (("speed",), 2),
+        ((), 2),
+    ],
+)
+def test_exit_codes(arguments: tuple[str | Path, ...], code: int) -> None:
+    """1 where it could not be done, 2 where the command line makes no sense, whatever files hold,
+    3 where a condition holds; and one line that says why."""
+    result = layertrace(*arguments)
+    assert result.returncode == code
+    assert result.stderr.startswith("layertrace: ")
+    assert result.stderr.count("\n") == 1
+    assert "Exit codes: 0 done; 1 it could not be done" in layertrace_output("--help")
 
 
 def test_the_tree_as_repr_and_as_json() -> None:

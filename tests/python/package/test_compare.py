@@ -137,7 +137,7 @@ def test_a_condition_decides_the_exit_code() -> None:
     [
         ((HOST,), 2, "nothing to compare with"),
         ((HOST, "missing.pftrace"), 1, "missing.pftrace"),
-        ((HOST, HOST, "--fail-if", "speed > 5"), 1, "Use one of: step_ms"),
+        ((HOST, HOST, "--fail-if", "speed > 5"), 2, "Use one of: step_ms"),
         ((HOST, HOST, "--fail-if", "gpu_ms > 5"), 1, "no gpu_ms in common"),
         ((HOST, HOST, "--format", "xml"), 2, "use one of"),
     ],

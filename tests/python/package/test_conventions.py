@@ -332,5 +332,5 @@ def test_a_saved_run_gives_the_same(tmp_path: Path) -> None:
         assert printed["by_module"] == counts.by_module
         assert printed["by_operator"] == counts.by_operator
     refused = layertrace_command("layers", output, "--convention", "thop")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "Use one of: layertrace, fvcore" in refused.stderr

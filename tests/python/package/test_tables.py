@@ -75,10 +75,16 @@ def vit(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> layertrace.Profile:
-    with layertrace.profile(ops=False) as session:
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("empty") / "empty.pftrace"
+    with layertrace.profile(ops=False, output=path):
         pass
-    return session.profile
+    return path
+
+
+@pytest.fixture(scope="module")
+def empty(empty_file: Path) -> layertrace.Profile:
+    return layertrace.load(empty_file)
 
 
 @pytest.fixture(params=["zoo", "vit"])
@@ -259,7 +265,55 @@ def test_an_empty_run_gives_empty_tables(
     assert polars.DataFrame(table).shape == (0, len(table.columns))
     assert table.to_pandas().shape == (0, len(table.columns))
     for text in (table.to_markdown(), table.to_html(), table.to_latex()):
-        assert "(ns)" in text or kind in ("parameters", "sizes")
+        assert "(ns)" in text or kind in ("parameters", "sizes", "metrics")
+
+
+COMMANDS = {
+    "layers": "layers",
+    "kernels": "kernels",
+    "ops": "operators",
+    "calls": "calls",
+    "steps": "steps",
+    "parameters": "parameters",
+    "sizes": "sizes",
+    "ledger": "ledger",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_command_writes_tables_of_an_empty_run(
+    empty_file: Path, command: str, tmp_path: Path
+) -> None:
+    """In every format, and each is read back: no row, all columns."""
+    if command == "calls":
+        table = layertrace.calls(empty_file)
+    else:
+        table = layertrace.load(empty_file).table(COMMANDS[command])
+    has_rows = command in ("steps", "ledger")  # of the recording itself
+    assert (len(table) > 0) == has_rows
+
+    def written(suffix: str) -> Path:
+        path = tmp_path / f"table.{suffix}"
+        assert layertrace_output(command, empty_file, "-o", path) == ""
+        return path
+
+    same(pyarrow.parquet.read_table(written("parquet")), table)
+    assert polars.read_parquet(written("parquet")).shape == (len(table), len(table.columns))
+    rows = csv.DictReader(io.StringIO(written("csv").read_bytes().decode(), newline=""))
+    assert len(list(rows)) == len(table)
+    assert rows.fieldnames == table.column_names
+    cells = Cells()
+    cells.feed(written("html").read_text())
+    assert cells.open == [] and len(cells.rows) == len(table) + 1
+    assert len(written("md").read_text().splitlines()) == len(table) + 2
+    latex = written("tex").read_text()
+    assert latex.startswith("\\begin{tabular}{") and latex.endswith("\\end{tabular}\n")
+    document = json.loads(written("json").read_text())
+    if command in ("layers", "kernels"):  # the documents of docs/json.md
+        assert document[command] == []
+    else:
+        jsonschema.validate(document, SCHEMA)
+        assert document["rows"] == table.rows()
 
 
 @kinds
@@ -477,14 +531,14 @@ def test_the_command_refuses_an_unknown_format(zoo: Recorded) -> None:
     assert failed.returncode == 2
     assert "json, csv, md, html, latex, parquet" in failed.stderr
     failed = layertrace_command("sizes", zoo.path, "--columns", "size")
-    assert failed.returncode == 1
+    assert failed.returncode == 2
     assert "Use one of: module, type" in failed.stderr
 
 
 def test_a_suffix_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     trace = TRACES / "residual_cnn_counted_gpu.pftrace"
     result = layertrace_command("layers", trace, "-o", tmp_path / "layers.xlsx")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "json, csv, md" in result.stderr
     assert not (tmp_path / "layers.xlsx").exists()
     assert layertrace_output("layers", trace, "-o", tmp_path / "L.CSV") == ""
@@ -495,7 +549,7 @@ def test_options_of_a_table_are_not_for_the_whole_profile() -> None:
     trace = TRACES / "residual_cnn_counted_gpu.pftrace"
     for options in (("--module", "blocks.0"), ("--columns", "path,type"), ("--limit", "3")):
         result = layertrace_command("layers", trace, *options)
-        assert result.returncode == 1
+        assert result.returncode == 2
         assert "--format csv" in result.stderr
     rows = layertrace_output("layers", "--columns", "path,type", trace, "--format", "csv")
     assert rows.splitlines()[0] == "path,type"
