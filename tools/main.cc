@@ -24,28 +24,25 @@
 #include "import.h"
 #include "info.h"
 #include "kernels.h"
+#include "output.h"
 #include "report.h"
 #include "run.h"
 #include "simgpu.h"
 #include "summary.h"
 #include "tables.h"
 #include "tree.h"
+#include "validators.h"
 #include "view.h"
 
 namespace layertrace::tools {
 namespace {
-
-int fail(const Error& error) {
-  std::cerr << "layertrace: " << error.message() << '\n';
-  return 1;
-}
 
 // Writes a report, and says so where nobody could take it (a full disk, a closed pipe is no error).
 int print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
   if (errno == EPIPE) return 0;
-  return fail({"cannot write the output", std::strerror(errno), ""});
+  return tell_error({"cannot write the output", std::strerror(errno), ""});
 }
 
 // An error of an unknown name lists those that there are: as it has them, in lines that fit.
@@ -79,23 +76,33 @@ void add_tree(CLI::App& app, int& exit_code) {
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command->add_option("--columns", arguments->columns, "Columns by name, separated by commas")
       ->delimiter(',')
-      ->allow_extra_args(false);  // what follows may be the file
-  command->add_option("--view", arguments->view,
-                      "Columns that belong together: " + names_in(parse_view("").error()));
-  command->add_option("--style", arguments->style,
-                      "How they are shown: " + names_in(parse_tree_style("").error()));
-  command->add_option("--format", arguments->format,
-                      "text; repr, as the model prints itself, with times; json, the same nested");
+      ->allow_extra_args(false)  // what follows may be the file
+      ->check(read_by(parse_column));
+  command
+      ->add_option("--view", arguments->view,
+                   "Columns that belong together: " + names_in(parse_view("").error()))
+      ->check(read_by(parse_view));
+  command
+      ->add_option("--style", arguments->style,
+                   "How they are shown: " + names_in(parse_tree_style("").error()))
+      ->check(read_by(parse_tree_style));
+  command
+      ->add_option("--format", arguments->format,
+                   "text; repr, as the model prints itself, with times; json, the same nested")
+      ->check(read_by(parse_tree_format));
   constexpr int kMost = std::numeric_limits<int>::max();
   command->add_option("--depth", options.depth, "Levels below the start node")
       ->check(CLI::Range(0, kMost, "NONNEGATIVE"));
   command->add_option("--start", options.start, "Path of the start node");
   command->add_option("--match", options.match, "Only layers with a path like this pattern");
   command->add_option("--type", options.type, "Only layers of a type like this pattern");
-  command->add_option("--min-share", arguments->min_share,
-                      "Only layers that take this much of the step: 2%");
+  command
+      ->add_option("--min-share", arguments->min_share,
+                   "Only layers that take this much of the step: 2%")
+      ->check(read_by(parse_share));
   command->add_flag("--trainable", options.trainable, "Only layers with trainable parameters");
-  command->add_option("--sort", arguments->sort, "Order of siblings, by a sort key");
+  command->add_option("--sort", arguments->sort, "Order of siblings, by a sort key")
+      ->check(read_by(parse_sort_key));
   command->add_option("--width", options.width, "Fit into this many columns")
       ->check(CLI::Range(1, kMost, "POSITIVE"));
   command->add_option("--color", arguments->color, "auto, always or never")
@@ -105,7 +112,7 @@ void add_tree(CLI::App& app, int& exit_code) {
   command->add_flag("--ascii", options.ascii, "Draw with ASCII characters");
   command->callback([arguments, &exit_code] {
     const auto report = tree_report(*arguments);
-    exit_code = report ? print(*report) : fail(report.error());
+    exit_code = report ? print(*report) : tell_error(report.error());
   });
 }
 
@@ -128,7 +135,8 @@ void add_kernels(CLI::App& app, int& exit_code) {
       "  layertrace kernels run.pftrace --by-layer -o kernels.parquet");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command->add_option("--module", arguments->options.module, "Path of a layer");
-  command->add_option("--sort", arguments->sort, "time, count or name");
+  command->add_option("--sort", arguments->sort, "time, count or name")
+      ->check(read_by(parse_kernel_sort));
   add_output_options(*command, arguments->table, {"table"});
   command->add_flag("--by-layer", arguments->table.options.by_layer,
                     "A row for each layer and phase that a kernel serves; not in table or json");
@@ -149,12 +157,19 @@ void add_kernels(CLI::App& app, int& exit_code) {
     options.ascii = fitting.ascii;
     arguments->format = format_of(arguments->table, "table");
     if (arguments->format != "table" && arguments->format != "json") {
-      exit_code = put_table(kernels_rows(*arguments, arguments->table.options), arguments->format,
-                            arguments->table);
+      if (arguments->sort != "time") {
+        exit_code = tell_error({"cannot sort the rows by " + arguments->sort,
+                                "only the formats table and json are sorted otherwise than by time",
+                                "Leave --sort out"},
+                               kUsageError);
+        return;
+      }
+      const auto make = [&](const TableOptions& rows) { return kernels_rows(*arguments, rows); };
+      exit_code = put_table(make, arguments->format, arguments->table);
       return;
     }
     const auto report = kernels_report(*arguments);
-    exit_code = report ? put_output(*report, arguments->table) : fail(report.error());
+    exit_code = report ? put_output(*report, arguments->table) : tell_error(report.error());
   });
 }
 
@@ -165,7 +180,7 @@ void add_info(CLI::App& app, int& exit_code) {
   command->add_option("file", *file, "A .pftrace that layertrace wrote")->required();
   command->callback([file, &exit_code] {
     const auto trace = info(*file);
-    exit_code = trace ? print(describe(*trace)) : fail(trace.error());
+    exit_code = trace ? print(describe(*trace)) : tell_error(trace.error());
   });
 }
 
@@ -238,8 +253,9 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("program", options->program, "The program and its arguments");
   command->callback([options, &exit_code] {
     if (options->program.empty()) {
-      exit_code = fail({"cannot record a program", "none was given",
-                        "Name it behind `--`: layertrace run -- python train.py"});
+      exit_code = tell_error({"cannot record a program", "none was given",
+                              "Name it behind `--`: layertrace run -- python train.py"},
+                             kUsageError);
     } else {
       exit_code = run_program(*options);
     }
@@ -291,8 +307,9 @@ void add_simgpu(CLI::App& app, int& exit_code) {
     if (arguments->list) {
       exit_code = print(describe_simgpu());
     } else if (arguments->options.program.empty()) {
-      exit_code = fail({"cannot simulate a GPU", "no program was given",
-                        "Name it behind `--`: layertrace simgpu -- python train.py"});
+      exit_code = tell_error({"cannot simulate a GPU", "no program was given",
+                              "Name it behind `--`: layertrace simgpu -- python train.py"},
+                             kUsageError);
     } else {
       exit_code = run_simgpu(arguments->options);
     }
@@ -328,7 +345,6 @@ std::string culprit(const std::vector<std::string>& words) {
 
 // The arguments make no sense: one line that says why, and where to read more.
 int refuse(const CLI::App& app, const CLI::ParseError& error) {
-  constexpr int kUsageError = 2;
   std::string what = error.what();
   std::string command = "layertrace";
   if (const auto chosen = app.get_subcommands(); !chosen.empty()) {
@@ -356,7 +372,11 @@ int run(int argc, char** argv) {
       "  layertrace compare before.pftrace after.pftrace\n"
       "  layertrace report run.pftrace -o run.html\n"
       "  layertrace view run.pftrace\n\n"
-      "`layertrace COMMAND --help` tells more of each.");
+      "`layertrace COMMAND --help` tells more of each.\n\n"
+      "Exit codes: 0 done; 1 it could not be done; 2 the command line makes no sense; 3 of "
+      "compare\n"
+      "that a condition of --fail-if holds, of doctor that there is no GPU. run and simgpu end as\n"
+      "their program does.");
   app.require_subcommand(1);
   int exit_code = 0;
   add_run(app, exit_code);
@@ -365,6 +385,9 @@ int run(int argc, char** argv) {
                      exit_code);
   add_python_command(app, "card",
                      "A Python model in a few figures, or several side by side: size, MACs, time…",
+                     exit_code);
+  add_python_command(app, "benchmark",
+                     "How long a Python model takes in inference, as a whole and by module",
                      exit_code);
   add_tree(app, exit_code);
   add_tables(app, exit_code);
@@ -386,9 +409,6 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help or --version
     std::ostringstream text;
-  add_python_command(app, "benchmark",
-                     "How long a Python model takes in inference, as a whole and by module",
-                     exit_code);
     app.exit(asked, text);
     return print(text.str());
   } catch (const CLI::ParseError& error) {

@@ -18,13 +18,11 @@
 
 #include <layertrace/trace.h>
 
+#include "output.h"
+#include "validators.h"
+
 namespace layertrace::tools {
 namespace {
-
-int table_failed(const Error& error) {
-  std::cerr << "layertrace: " << error.message() << '\n';
-  return 1;
-}
 
 // A closed pipe is no error.
 bool write_all(std::FILE* file, const std::string& text) {
@@ -38,7 +36,7 @@ int put_file(const std::string& text, const std::string& path) {
   const int error = errno;
   if (file != nullptr) written = std::fclose(file) == 0 && written;
   if (written) return 0;
-  return table_failed({"cannot write " + path, std::strerror(error != 0 ? error : errno), ""});
+  return tell_error({"cannot write " + path, std::strerror(error != 0 ? error : errno), ""});
 }
 
 // The names of formats, as the error of an unknown one lists them.
@@ -122,11 +120,14 @@ void add_layer_options(CLI::App& command, TableArguments& arguments) {
 
 int put_subcommand(TableKind kind, const TableArguments& arguments) {
   const std::string format = format_of(arguments, "md");
-  if (kind == TableKind::kCalls)
-    return put_table(calls(arguments.file, arguments.options), format, arguments);
+  if (kind == TableKind::kCalls) {
+    const auto make = [&](const TableOptions& options) { return calls(arguments.file, options); };
+    return put_table(make, format, arguments);
+  }
   const auto profile = load(arguments.file);
-  if (!profile) return table_failed(profile.error());
-  return put_table(table(*profile, kind, arguments.options), format, arguments);
+  if (!profile) return tell_error(profile.error());
+  const auto make = [&](const TableOptions& options) { return table(*profile, kind, options); };
+  return put_table(make, format, arguments);
 }
 
 void add_subcommand(CLI::App& app, int& exit_code, const Subcommand& info) {
@@ -154,18 +155,21 @@ bool has_table_options(const TableOptions& options) {
 
 int put_layers(const LayersArguments& arguments) {
   const auto convention = parse_convention(arguments.convention);
-  if (!arguments.convention.empty() && !convention) return table_failed(convention.error());
   const std::string format = convention ? "json" : format_of(arguments, "json");
   if (format == "json" && has_table_options(arguments.options)) {
-    return table_failed({"cannot choose layers or columns",
-                         "JSON, which is also the default, is the whole profile",
-                         "Ask for a table: --format csv, md, html, latex or parquet"});
+    return tell_error(
+        {"cannot choose layers or columns", "JSON, which is also the default, is the whole profile",
+         "Ask for a table: --format csv, md, html, latex or parquet"},
+        kUsageError);
   }
   const auto profile = load(arguments.file);
-  if (!profile) return table_failed(profile.error());
+  if (!profile) return tell_error(profile.error());
   if (convention) return put_output(counts_json(*profile, *convention), arguments);
   if (format == "json") return put_output(layers_json(*profile), arguments);
-  return put_table(table(*profile, TableKind::kLayers, arguments.options), format, arguments);
+  const auto make = [&](const TableOptions& options) {
+    return table(*profile, TableKind::kLayers, options);
+  };
+  return put_table(make, format, arguments);
 }
 
 // JSON is the whole profile here, as it has always been.
@@ -186,10 +190,11 @@ void add_layers(CLI::App& app, int& exit_code) {
   add_output_options(*command, *arguments);
   add_layer_options(*command, *arguments);
   command->add_option("--limit", arguments->options.limit, "So many rows at most; 0 for all");
-  command->add_option(
-      "--convention", arguments->convention,
-      "The forward's counts instead, as another tool has them: layertrace, fvcore,\n"
-      "torchinfo, moduleprofiler or deeplite");
+  command
+      ->add_option("--convention", arguments->convention,
+                   "The forward's counts instead, as another tool has them: layertrace, fvcore,\n"
+                   "torchinfo, moduleprofiler or deeplite")
+      ->check(read_by(parse_convention));
   command->callback([arguments, &exit_code] { exit_code = put_layers(*arguments); });
 }
 
@@ -232,24 +237,32 @@ bool overwrites(const std::string& output, const std::string& input) {
 
 int put_output(const std::string& text, const TableArguments& arguments) {
   if (overwrites(arguments.output, arguments.file)) {
-    return table_failed({"cannot write " + arguments.output, "it is the trace that is read",
-                         "Name another file with -o"});
+    return tell_error({"cannot write " + arguments.output, "it is the trace that is read",
+                       "Name another file with -o"});
   }
   if (!arguments.output.empty()) return put_file(text, arguments.output);
   if (write_all(stdout, text) || errno == EPIPE) return 0;
-  return table_failed({"cannot write the output", std::strerror(errno), ""});
+  return tell_error({"cannot write the output", std::strerror(errno), ""});
 }
 
 int put_table(const Result<Table>& table, const std::string& format,
               const TableArguments& arguments) {
-  if (!table) return table_failed(table.error());
   const auto parsed = parse_table_format(format);
-  if (!parsed) return table_failed(parsed.error());
+  if (!parsed) return tell_error(parsed.error(), kUsageError);
+  if (!table) return tell_error(table.error());
   if (*parsed == TableFormat::kParquet && arguments.output.empty() && ::isatty(1) == 1) {
-    return table_failed({"cannot write Parquet to a terminal", "it is no text",
-                         "Name a file with -o, or send the output to one"});
+    return tell_error({"cannot write Parquet to a terminal", "it is no text",
+                       "Name a file with -o, or send the output to one"});
   }
   return put_output(write(*table, *parsed), arguments);
+}
+
+int put_table(const MakeTable& make, const std::string& format, const TableArguments& arguments) {
+  TableOptions options = arguments.options;
+  const auto table = make(options);
+  if (table || options.columns.empty()) return put_table(table, format, arguments);
+  options.columns.clear();
+  return tell_error(table.error(), make(options) ? kUsageError : kFailed);
 }
 
 void add_tables(CLI::App& app, int& exit_code) {

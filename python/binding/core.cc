@@ -50,6 +50,9 @@ NB_MODULE(_core, m) {
   m.def("tell_optimizer", [](const nb::object& optimizer, std::uint64_t state_bytes) {
     binding::tell_optimizer(optimizer.ptr(), state_bytes);
   });
+  m.def("forget_optimizer", [](std::uintptr_t address) {
+    binding::tell_optimizer(reinterpret_cast<const void*>(address), 0);
+  });
   m.def("register_shapes", [](const nb::object& type, const nb::object& function) {
     register_shapes(type.ptr(), function.ptr());
   });

@@ -207,6 +207,7 @@ def tree_text(profile: Profile, given: argparse.Namespace) -> str:
 def print_report(given: argparse.Namespace) -> int:
     """A tree or a table."""
     import layertrace
+    from layertrace._errors import exit_code
 
     try:
         profile = layertrace.load(given.file)
@@ -221,7 +222,7 @@ def print_report(given: argparse.Namespace) -> int:
             print(tree_text(profile, given), end="")
     except layertrace.Error as error:
         print(f"layertrace: {error}", file=sys.stderr)
-        return 1
+        return exit_code(error)
     return 0
 
 

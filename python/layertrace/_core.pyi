@@ -873,7 +873,8 @@ class Profile:
         """Bars of the layers' "forward" time, their "backward" or "both", by matplotlib.
 
         To a .png, .svg or .pdf where a path is given. `clock` is "gpu" or "host"; the GPU's where
-        one was recorded. Of more than `limit` layers without children, those that took longest.
+        one was recorded. Each layer is without those below it. Of more than `limit`, those that
+        took longest.
         """
     def find(self, path: str) -> Layer | None:
         """The layer with this path, or None."""
@@ -1074,6 +1075,9 @@ def add_parameter(module: object, name: str, parameter: object) -> None:
 
 def tell_optimizer(optimizer: object, state_bytes: int) -> None:
     """Tells the session what an optimizer's state takes."""
+
+def forget_optimizer(address: int) -> None:
+    """Tells the session that the optimizer which had this id() is gone, and its state with it."""
 
 def register_shapes(type: type, function: Callable[[Any], Iterable[object]]) -> None:
     """Objects of this type hold the tensors that the function gives."""
