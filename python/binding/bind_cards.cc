@@ -1,6 +1,7 @@
 // Metrics, model cards, and models side by side.
 #include <nanobind/stl/map.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -61,8 +62,7 @@ nb::dict scales_dict(const MetricInfo& info) {
 
 MetricInfo metric_info(const std::string& key, const std::string& name,
                        const std::string& description, const std::string& unit,
-                       const std::string& shown_in,
-                       const std::map<std::string, double>& scales,
+                       const std::string& shown_in, const std::map<std::string, double>& scales,
                        const std::string& comparison, const std::string& better) {
   MetricInfo info{.key = key,
                   .name = name.empty() ? key : name,
@@ -78,7 +78,7 @@ MetricInfo metric_info(const std::string& key, const std::string& name,
 // The attributes of an info, of the object itself or of what it has.
 template <typename Type, typename Info>
 void bind_info(Type& type, Info info_of) {
-  using T = typename Type::Type;
+  using T = Type::Type;
   const auto add = [&](const char* name, auto read) {
     type.def_prop_ro(name, [=](const T& self) { return read(info_of(self)); });
   };
@@ -107,7 +107,7 @@ void bind_metrics(nb::module_& m) {
       nb::arg("unit") = "", nb::arg("shown_in") = "",
       nb::arg("scales") = std::map<std::string, double>(), nb::arg("comparison") = "none",
       nb::arg("better") = "");
-  bind_info(info, [](const MetricInfo& self) -> const MetricInfo& { return self; });
+  bind_info(info, std::identity());
   info.def("__repr__", repr_of("key", "name", "unit", "comparison"));
   nb::class_<MetricValue> value(m, "MetricValue");
   bind_info(value, [](const MetricValue& self) -> const MetricInfo& { return self.info; });

@@ -76,10 +76,10 @@ double bytes_of(const detail::Tensors& tensors) {
 
 Result<ModelCard> detail::make_card(torch::nn::Module* model, const CardOptions& options,
                                     const CardCalls& calls) {
-  const char* const kTried = "cannot make a card";
-  if (model == nullptr) return Error{kTried, "the model is null", "Give it a module"};
+  const std::string tried = "cannot make a card";
+  if (model == nullptr) return Error{tried, "the model is null", "Give it a module"};
   if (options.iterations < 0 || options.warmup < 0)
-    return Error{kTried, "a number of calls is below 0", "Give 0 or more"};
+    return Error{tried, "a number of calls is below 0", "Give 0 or more"};
   const Evaluating evaluating(*model);
   auto summary = calls.summarise();
   if (!summary) return summary.error();

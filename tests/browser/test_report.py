@@ -253,6 +253,8 @@ def test_names_cannot_break_out(made_up: Path, pictures: Path) -> None:
     assert shown[4] == "right\\u202eto left שלום"  # what would turn the line is written out
     assert shown[5] == "emoji 🔥🧠"
     assert shown[6] == "not �� UTF-8"
+    assert "<b>accuracy</b>" in seen["body"]
+    assert "93.5000 <i>%</i>" in seen["body"]
 
 
 def test_5000_layers_are_there_within_two_seconds(made_up: Path, pictures: Path) -> None:
@@ -285,6 +287,7 @@ def test_a_summary_shows_what_a_model_is_and_no_times(made_up: Path) -> None:
     assert is_quiet(seen)
     assert names(seen["rows"]) == ["Net", "fc", "act"]
     assert "A summary has no steps." in seen["body"]
+    assert "Size on disk" in seen["body"] and "3.5000 MiB" in seen["body"]
     assert "16.0 G" in seen["body"]  # 4 forward, 8 backward, 4 again
     assert "µs" not in seen["body"]
     assert "FLOP/s" not in seen["body"]

@@ -33,6 +33,7 @@ Profile hostile_net() {
   net.steps({10e6});
   net.profile.run.program = "</title><script>document.title='broken'</script>";
   net.profile.health.notes = {"<img src=x onerror=document.title='broken'>"};
+  net.profile.metrics = {{{.key = "<b>accuracy</b>", .unit = "<i>%</i>"}, 93.5}};
   net.profile.health.unattributed = {{"</script>", 3, 24'000, {{"<svg onload=alert(1)>", 3}}}};
   return std::move(net.profile);
 }
@@ -91,6 +92,7 @@ Profile summary_of_a_net() {
   Profile profile = made::counted_net();
   profile.run = {};
   profile.run.summary = true;
+  profile.metrics = {{{.key = "size", .name = "Size on disk", .unit = "bytes"}, 3.5 * (1 << 20)}};
   return profile;
 }
 

@@ -90,6 +90,7 @@ std::vector<Registered> registered_metrics() {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   std::vector<Registered> out;
+  out.reserve(all.entries.size());
   for (const Entry& entry : all.entries) out.push_back(entry.metric);
   return out;
 }
@@ -158,13 +159,15 @@ bool remove_metric(std::string_view key) {
   cards::Registered removed;
   const std::lock_guard lock(all.mutex);
   const auto entry = cards::find(all.entries, key);
-  if (entry == all.entries.end() || (entry->is_built_in && !entry->overridden)) return false;
-  removed = std::move(entry->metric);
-  if (entry->is_built_in) {
-    entry->metric = std::move(*std::exchange(entry->overridden, std::nullopt));
-  } else {
-    all.entries.erase(entry);
+  if (entry == all.entries.end()) return false;
+  if (entry->overridden) {
+    removed = std::exchange(entry->metric, std::move(*entry->overridden));
+    entry->overridden.reset();
+    return true;
   }
+  if (entry->is_built_in) return false;
+  removed = std::move(entry->metric);
+  all.entries.erase(entry);
   return true;
 }
 

@@ -16,7 +16,7 @@ namespace {
 const MetricValue* find(const Profile& run, const std::string& key) {
   const auto found = std::ranges::find_if(
       run.metrics, [&](const MetricValue& each) { return each.info.key == key; });
-  return found == run.metrics.end() || !found->value ? nullptr : &*found;
+  return found == run.metrics.end() ? nullptr : &*found;
 }
 
 // Each once, in the order of the first run that has it.
@@ -52,10 +52,10 @@ void compare_metrics(const std::vector<Profile>& runs, Comparison& out) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       ComparedFigure& side = row.runs.emplace_back();
       const MetricValue* metric = find(runs[i], info.key);
-      if (metric == nullptr) continue;
+      if (metric == nullptr || !metric->value) continue;
       missing.runs.push_back(i);
       if (metric->info.unit != info.unit) {
-        out.notes.push_back(fmt::format("{} of {} is in \"{}\", not in \"{}\": it is not compared",
+        out.notes.push_back(fmt::format(R"({} of {} is in "{}", not in "{}": it is not compared)",
                                         row.name, out.names[i], metric->info.unit, info.unit));
         continue;
       }
