@@ -1,6 +1,7 @@
 // The last calls into a device's API, by the number that ties them to what they asked for. Numbers
 // count up, but most belong to calls that nobody records: so the calls lie one behind the other, in
-// the order in which they came, and each bucket of a table holds the chain of its own.
+// the order in which they came, and each bucket of a table holds the chain of its own. The chains
+// lie apart from the calls, so that going through one touches little memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,6 @@ class CallTable {
   struct Call {
     std::uint64_t scope = 0;
     DeviceLaunch launch;
-    std::uint32_t correlation = 0;
     bool launched = false;
     bool told = false;
   };
@@ -34,17 +34,17 @@ class CallTable {
   std::size_t most() const noexcept { return most_; }
   // The next one takes the place of a call that something may still ask for.
   bool would_lose() const noexcept {
-    if (entries_.size() < most_) return false;
-    const Call& oldest = entries_[next_ % most_].call;
+    if (calls_.size() < most_) return false;
+    const Call& oldest = calls_[next_ % most_];
     return oldest.launched && !oldest.told;
   }
 
   // nullptr for one that is not there.
   Call* find(std::uint32_t correlation) noexcept {
     for (std::uint32_t at = buckets_[bucket_of(correlation)]; at != 0;) {
-      Entry& entry = entries_[at - 1];
-      if (entry.call.correlation == correlation) return &entry.call;
-      at = entry.next;
+      const Link& link = links_[at - 1];
+      if (link.correlation == correlation) return &calls_[at - 1];
+      at = link.next;
     }
     return nullptr;
   }
@@ -57,15 +57,16 @@ class CallTable {
 
  private:
   CallTable(const CallTable& other, std::size_t most) : most_(most), buckets_(most) {
-    const std::size_t oldest = other.next_ - other.entries_.size();
+    const std::size_t oldest = other.next_ - other.calls_.size();
     for (std::size_t i = oldest; i < other.next_; ++i) {
-      const Call& call = other.entries_[i % other.most_].call;
-      add(call.correlation) = call;
+      const std::size_t at = i % other.most_;
+      add(other.links_[at].correlation) = other.calls_[at];
     }
   }
 
-  struct Entry {
-    Call call;
+  // Of the call at the same place.
+  struct Link {
+    std::uint32_t correlation = 0;
     std::uint32_t next = 0;  // in its bucket; one more than where it lies
   };
 
@@ -77,28 +78,30 @@ class CallTable {
 
   Call& add(std::uint32_t correlation) {
     const std::size_t at = next_ % most_;
-    if (at == entries_.size()) {
-      entries_.emplace_back();
+    if (at == calls_.size()) {
+      calls_.emplace_back();
+      links_.emplace_back();
     } else {
       unlink(at);
+      calls_[at] = {};
     }
     ++next_;
-    Entry& entry = entries_[at];
     std::uint32_t& bucket = buckets_[bucket_of(correlation)];
-    entry = {{.launch = {}, .correlation = correlation}, bucket};
+    links_[at] = {correlation, bucket};
     bucket = static_cast<std::uint32_t>(at + 1);
-    return entry.call;
+    return calls_[at];
   }
 
   void unlink(std::size_t at) noexcept {
-    std::uint32_t* link = &buckets_[bucket_of(entries_[at].call.correlation)];
-    while (*link != at + 1) link = &entries_[*link - 1].next;
-    *link = entries_[at].next;
+    std::uint32_t* link = &buckets_[bucket_of(links_[at].correlation)];
+    while (*link != at + 1) link = &links_[*link - 1].next;
+    *link = links_[at].next;
   }
 
   std::size_t most_;
   std::size_t next_ = 0;
-  std::vector<Entry> entries_;
+  std::vector<Call> calls_;
+  std::vector<Link> links_;
   std::vector<std::uint32_t> buckets_;  // the last of each; one more than where it lies
 };
 

@@ -144,7 +144,7 @@ void DeviceResolver::tell(Call& call, const Resolver::Place& place) {
   sink_.launch({.start_ns = scale_.to_ns(call.launch.start_ticks),
                 .end_ns = scale_.to_ns(call.launch.end_ticks),
                 .tid = call.launch.tid,
-                .correlation = call.correlation,
+                .correlation = call.launch.correlation,
                 .name = call.launch.name,
                 .kind = call.launch.kind,
                 .phase = place.phase,
