@@ -319,11 +319,20 @@ def test_the_users_sitecustomize_is_imported(folder: Path) -> None:
 
 def test_what_cannot_be_written(folder: Path) -> None:
     """The program runs all the same."""
-    options = ("-o", str(folder / "none" / "run.pftrace"))
-    recorded = run(folder, sys.executable, "train.py", "9", "2", options=options)
-    assert recorded.returncode == 2
+    (folder / "run.pftrace").mkdir()
+    options = ("-o", str(folder / "run.pftrace"))
+    recorded = run(folder, sys.executable, "train.py", "9", "3", options=options)
+    assert recorded.returncode == 3
     assert recorded.stdout.startswith("loss")
     assert "cannot write" in recorded.stderr
+
+
+def test_a_folder_that_is_not_there(folder: Path) -> None:
+    """That is told before the program begins, and not when hours of training are over."""
+    options = ("-o", str(folder / "none" / "run.pftrace"))
+    recorded = run(folder, sys.executable, "train.py", "9", "3", options=options)
+    assert (recorded.returncode, recorded.stdout) == (2, "")
+    assert "is no folder. Create it first, or choose another path" in recorded.stderr
 
 
 def test_steps_that_make_no_sense(folder: Path) -> None:
