@@ -203,19 +203,36 @@ struct Counter {
   OpAmounts told;
 };
 
+// A thread's own is found by one load; nullptr before its first operator, and while it ends.
+constinit thread_local Counter* own_counter __attribute__((tls_model("initial-exec"))) = nullptr;
 // Operators may still run while the thread ends, after this.
 constinit thread_local bool is_over = false;
 
 struct CounterHolder {
-  ~CounterHolder() { is_over = true; }
+  CounterHolder() { own_counter = &counter; }
+  ~CounterHolder() {
+    own_counter = nullptr;
+    is_over = true;
+  }
+  CounterHolder(const CounterHolder&) = delete;  // its address is known
+  CounterHolder& operator=(const CounterHolder&) = delete;
   Counter counter;
 };
 
-// nullptr while the thread ends.
-Counter* this_counter() {
+Counter* make_counter() noexcept {
   if (is_over) return nullptr;
-  thread_local CounterHolder holder;
-  return &holder.counter;
+  try {
+    thread_local CounterHolder holder;
+    return &holder.counter;
+  } catch (...) {  // no memory: this operator is not counted
+    return nullptr;
+  }
+}
+
+// nullptr while the thread ends.
+Counter* this_counter() noexcept {
+  Counter* const counter = own_counter;
+  return counter != nullptr ? counter : make_counter();
 }
 
 // PyTorch copies an operator's outputs for whoever asked to see them: for each, in memory that it
