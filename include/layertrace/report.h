@@ -370,12 +370,12 @@ LAYERTRACE_API std::string_view verdict_name(Verdict verdict) noexcept;
 
 struct ComparedFigure {
   bool known = false;
-  double value = 0;  // per step
-  double low = 0;    // where its steps lie, but for the outermost
+  double value = 0;  // per step; of times the median
+  double low = 0;    // of times: the fastest step, and as far above the median
   double high = 0;
   double change = 0;  // against the first run's: 0.05 is 5 % more
-  // Of times: how likely equal runs would differ by as much, by Welch's test; 1 where their steps
-  // do not lie apart.
+  // Of times: how likely equal runs would differ by as much, as their other layers do; 1 where one
+  // run's usual time reaches what the other takes undisturbed (docs/compare.md).
   double chance = 1;
   Verdict verdict = Verdict::kUnknown;
 };

@@ -27,6 +27,9 @@ Stat stat_of(const std::vector<double>& values) {
   stat.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   stat.min = std::ranges::min(values);
   stat.max = std::ranges::max(values);
+  std::vector<double> sorted = values;
+  std::ranges::sort(sorted);
+  stat.median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
   double squares = 0;
   for (const double value : values) squares += (value - stat.mean) * (value - stat.mean);
   stat.stdev = std::sqrt(squares / (n - 1));
@@ -325,13 +328,13 @@ Total, per step
     backward_ms                  2.00 ms                 2.00 ms       0 %  within noise
     flops                     4.00 GFLOP              5.00 GFLOP   +25.0 %  more
     params                           100                     100       0 %  same
-    memory_bytes                 1.00 MB                 1.00 MB       0 %  same
+    memory_bytes                 977 KiB                 977 KiB       0 %  same
 
 Layers: 1 of 5 figures changed
        figure           A           B   change  verdict
   Net  flops   4.00 GFLOP  5.00 GFLOP  +25.0 %  more
 
-In brackets: where a run's steps lie. A time has changed where these do not meet and the difference is more than chance.
+Times are medians; in brackets where a run's steps lie. A time has changed where one run takes longer even undisturbed than the other usually does, and by more than unchanged layers' times scatter between these runs.
 )");
 }
 

@@ -14,6 +14,7 @@
 
 #include "report/compare/metrics.h"
 #include "report/compare/noise.h"
+#include "report/compare/quiet.h"
 #include "report/compare/run_metrics.h"
 
 namespace layertrace {
@@ -64,6 +65,11 @@ class Comparer {
     leave_out_what_differs_in_kind();
     leave_out_what_is_timed_otherwise();
     note_differences();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      quiet_.emplace_back(runs[i]);
+      host_noise_.emplace_back(host_pieces(runs[0], runs[i]));
+      device_noise_.emplace_back(device_pieces(runs[0], runs[i], known_[i]));
+    }
   }
 
   Comparison compare() {
@@ -138,8 +144,8 @@ class Comparer {
   // ---- Rows ----
 
   // Nothing where no two runs have the figure, or there is nothing of it in any.
-  std::optional<ComparedRow> row_of(const Metric& metric,
-                                    const std::vector<Figure>& figures) const {
+  std::optional<ComparedRow> row_of(const Metric& metric, const std::vector<Figure>& figures,
+                                    bool is_total) const {
     ComparedRow row;
     row.metric = metric.name;
     row.unit = metric.unit;
@@ -149,14 +155,14 @@ class Comparer {
       ComparedFigure& side = row.runs.emplace_back();
       side.known = figure.known;
       if (!figure.known) continue;
-      const Band band = band_of(figure.stat);
-      side.value = figure.stat.mean;
-      side.low = band.low;
-      side.high = band.high;
-      is_worth_it |= i != 0 && figures[0].known && (side.value != 0 || figures[0].stat.mean != 0);
+      side.value = middle_of(figure.stat);
+      side.low = std::min(figure.stat.min, side.value);
+      side.high = std::max(side.value, std::min(figure.stat.max, 2 * side.value - side.low));
+      const double first = middle_of(figures[0].stat);
+      is_worth_it |= i != 0 && figures[0].known && (side.value != 0 || first != 0);
       if (i == 0 || !figures[0].known) continue;
-      side.change = relative(figures[0].stat.mean, side.value);
-      judge(metric, figures[0], figure, i, side);
+      side.change = relative(first, side.value);
+      judge(metric, figures[0], figure, i, is_total, side);
     }
     if (!is_worth_it) return std::nullopt;
     return row;
@@ -164,14 +170,26 @@ class Comparer {
 
   // Times are judged when all of their kind are known.
   void judge(const Metric& metric, const Figure& before, const Figure& after, std::size_t run,
-             ComparedFigure& side) const {
+             bool is_total, ComparedFigure& side) const {
     switch (metric.kind) {
-      case MetricKind::kTime:
+      case MetricKind::kTime: {
         if (runs_[0].step_count < 2 || runs_[run].step_count < 2) return;
-        side.chance =
-            chance_of({before.stat, runs_[0].step_count}, {after.stat, runs_[run].step_count});
+        const auto time_of = [&](const Figure& figure, std::size_t of) {
+          const double middle = middle_of(figure.stat);
+          const double quiet = std::min(middle, figure.quiet.value_or(figure.stat.min));
+          return TimeOfRun{quiet * kNsPerMs, middle * kNsPerMs, runs_[of].step_count};
+        };
+        const RunNoise& noise = (metric.is_gpus ? device_noise_ : host_noise_)[run];
+        // What all layers changed by is the machine's doing, unless the whole has changed.
+        const bool is_whole = is_total || has_changed_total(metric.is_gpus, run);
+        const TimeOfRun old_time = time_of(before, 0);
+        const TimeOfRun new_time = time_of(after, run);
+        const double scatter = noise.scatter(std::sqrt(old_time.quiet * new_time.quiet));
+        side.chance = chance_of(old_time, new_time, scatter,
+                                is_whole ? 0 : noise.common(metric.phases), options_.min_change);
         side.verdict = Verdict::kWithinNoise;
         return;
+      }
       case MetricKind::kCounted:
         side.verdict = judge_count(before.stat.mean, after.stat.mean, 1e-9);
         return;
@@ -179,6 +197,13 @@ class Comparer {
         side.verdict = judge_count(before.stat.mean, after.stat.mean, kMemoryTolerance);
         return;
     }
+  }
+
+  bool has_changed_total(bool is_gpus, std::size_t run) const {
+    return std::ranges::any_of(out_.rows, [&](const ComparedRow& row) {
+      return row.kind == "total" && row.unit == "ms" && row.metric.starts_with("gpu") == is_gpus &&
+             is_change(row.runs[run].verdict);
+    });
   }
 
   // The rows from this one on: of totals and of layers each, equal runs may differ in half of the
@@ -205,9 +230,13 @@ class Comparer {
     for (const Metric& metric : metrics()) {
       if (metric.of_run == nullptr) continue;
       std::vector<Figure> figures(runs_.size());
-      for (std::size_t i = 0; i < runs_.size(); ++i)
+      for (std::size_t i = 0; i < runs_.size(); ++i) {
         figures[i] = metric.of_run(runs_[i], known_[i]);
-      if (auto row = row_of(metric, figures)) {
+        if (metric.name == "step_ms") figures[i].quiet = quiet_[i].step_ns() / kNsPerMs;
+        if (!metric.phases.empty() && !metric.is_gpus)
+          figures[i].quiet = quiet_[i].models_ns(metric.phases) / kNsPerMs;
+      }
+      if (auto row = row_of(metric, figures, /*is_total=*/true)) {
         row->kind = "total";
         out_.rows.push_back(std::move(*row));
       }
@@ -219,7 +248,7 @@ class Comparer {
   struct Matched {
     std::string path;
     std::vector<const Layer*> layers;
-    double score = 0;  // how much of its own time changed
+    double score = 0;  // how much of its own time changed, beyond what all did and what is noise
   };
 
   std::vector<Matched> match_layers() const {
@@ -239,20 +268,20 @@ class Comparer {
   // beyond it shows which one did.
   void score(std::vector<Matched>& matched) const {
     const std::size_t last = runs_.size() - 1;
-    const auto own = [&](const Matched& each, std::size_t run) {
-      return each.layers[run] != nullptr ? own_ns(*each.layers[run], known_[run]) : 0;
-    };
-    std::vector<double> ratios;
-    for (const Matched& each : matched) {
-      if (own(each, 0) > 0 && own(each, last) > 0) ratios.push_back(own(each, last) / own(each, 0));
+    const bool is_of_device = known_[last].gpu || known_[last].events;
+    const RunNoise& noise = (is_of_device ? device_noise_ : host_noise_)[last];
+    for (Matched& each : matched) {
+      if (each.layers[0] == nullptr || each.layers[last] == nullptr) continue;
+      const auto pieces = is_of_device
+                              ? device_pieces(*each.layers[0], *each.layers[last], known_[last])
+                              : host_pieces(*each.layers[0], *each.layers[last]);
+      for (const Piece& piece : pieces) {
+        const double size_ns = std::sqrt(piece.before * piece.after);
+        const double change = std::log(piece.after / piece.before) - noise.common({piece.phase});
+        const double beyond = std::abs(change) - 2 * noise.scatter(size_ns);
+        each.score += std::max(0.0, beyond) * size_ns;
+      }
     }
-    double common = 1;
-    if (!ratios.empty()) {
-      const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-      std::ranges::nth_element(ratios, middle);
-      common = *middle;
-    }
-    for (Matched& each : matched) each.score = std::abs(own(each, last) - common * own(each, 0));
   }
 
   void add_layers() {
@@ -266,9 +295,13 @@ class Comparer {
         if (metric.of_layer == nullptr) continue;
         std::vector<Figure> figures(runs_.size());
         for (std::size_t i = 0; i < runs_.size(); ++i) {
-          if (each.layers[i] != nullptr) figures[i] = metric.of_layer(*each.layers[i], known_[i]);
+          if (each.layers[i] == nullptr) continue;
+          figures[i] = metric.of_layer(*each.layers[i], known_[i]);
+          if (metric.phases.empty() || metric.is_gpus) continue;
+          const auto index = static_cast<std::size_t>(each.layers[i] - runs_[i].layers.data());
+          figures[i].quiet = quiet_[i].layer_ns(index, metric.phases) / kNsPerMs;
         }
-        auto row = row_of(metric, figures);
+        auto row = row_of(metric, figures, /*is_total=*/false);
         if (!row) continue;
         row->kind = "layer";
         row->name = each.path;
@@ -280,7 +313,7 @@ class Comparer {
     }
     judge_times(rows);
     std::vector<std::pair<double, ComparedRow>> changed;
-    std::vector<ComparedRow> others;
+    std::vector<std::pair<double, ComparedRow>> others;
     for (std::size_t i = 0; i < rows.size(); ++i)
       put(std::move(rows[i]), scores[i], changed, others);
     take(changed, others);
@@ -318,7 +351,7 @@ class Comparer {
       }
     }
     std::vector<std::pair<double, ComparedRow>> changed;
-    std::vector<ComparedRow> others;
+    std::vector<std::pair<double, ComparedRow>> others;
     for (const auto& [name, sides] : kernels) {
       note_missing("kernel", name, sides);
       ComparedRow row{
@@ -349,21 +382,18 @@ class Comparer {
 
   static void put(ComparedRow row, double score,
                   std::vector<std::pair<double, ComparedRow>>& changed,
-                  std::vector<ComparedRow>& others) {
+                  std::vector<std::pair<double, ComparedRow>>& others) {
     const bool has_changed = std::ranges::any_of(
         row.runs, [](const ComparedFigure& side) { return is_change(side.verdict); });
-    if (has_changed) {
-      changed.emplace_back(score, std::move(row));
-    } else {
-      others.push_back(std::move(row));
-    }
+    (has_changed ? changed : others).emplace_back(score, std::move(row));
   }
 
   void take(std::vector<std::pair<double, ComparedRow>>& changed,
-            std::vector<ComparedRow>& others) {
-    std::ranges::stable_sort(changed, std::greater(), [](const auto& each) { return each.first; });
-    for (auto& [score, row] : changed) out_.rows.push_back(std::move(row));
-    for (ComparedRow& row : others) out_.rows.push_back(std::move(row));
+            std::vector<std::pair<double, ComparedRow>>& others) {
+    for (auto* rows : {&changed, &others}) {
+      std::ranges::stable_sort(*rows, std::greater(), [](const auto& each) { return each.first; });
+      for (auto& [score, row] : *rows) out_.rows.push_back(std::move(row));
+    }
   }
 
   template <typename T>
@@ -376,10 +406,14 @@ class Comparer {
   }
 
   static constexpr double kMemoryTolerance = 0.01;
+  static constexpr double kNsPerMs = 1e6;
 
   const std::vector<Profile>& runs_;
   const CompareOptions& options_;
   std::vector<Known> known_;
+  std::vector<QuietTimes> quiet_;
+  std::vector<RunNoise> host_noise_;  // of each run against the first, and the next
+  std::vector<RunNoise> device_noise_;
   Comparison out_;
 };
 

@@ -147,26 +147,49 @@ const std::vector<Metric>& metrics() {
   using enum MetricKind;
   static const auto* const kAll = new std::vector<Metric>{
       {"step_ms", "ms", kTime, false, nullptr, &run_step},
-      {"total_ms", "ms", kTime, false, &layer_total, nullptr},
-      {"forward_ms", "ms", kTime, false, &layer_forward, &of_roots<&layer_forward>},
-      {"backward_ms", "ms", kTime, false, &layer_backward, &of_roots<&layer_backward>},
+      {"total_ms",
+       "ms",
+       kTime,
+       false,
+       &layer_total,
+       nullptr,
+       {Phase::kForward, Phase::kLoss, Phase::kBackward, Phase::kRecompute}},
+      {"forward_ms",
+       "ms",
+       kTime,
+       false,
+       &layer_forward,
+       &of_roots<&layer_forward>,
+       {Phase::kForward, Phase::kLoss}},
+      {"backward_ms",
+       "ms",
+       kTime,
+       false,
+       &layer_backward,
+       &of_roots<&layer_backward>,
+       {Phase::kBackward}},
       {"optimizer_ms", "ms", kTime, false, nullptr, &run_optimizer},
       {"gpu_ms", "ms", kTime, true, nullptr, &run_gpu},
-      {"gpu_forward_ms", "ms", kTime, true, &layer_gpu_forward, &of_roots<&layer_gpu_forward>},
-      {"gpu_backward_ms", "ms", kTime, true, &layer_gpu_backward, &of_roots<&layer_gpu_backward>},
+      {"gpu_forward_ms",
+       "ms",
+       kTime,
+       true,
+       &layer_gpu_forward,
+       &of_roots<&layer_gpu_forward>,
+       {Phase::kForward, Phase::kLoss}},
+      {"gpu_backward_ms",
+       "ms",
+       kTime,
+       true,
+       &layer_gpu_backward,
+       &of_roots<&layer_gpu_backward>,
+       {Phase::kBackward}},
       {"kernels", "", kCounted, true, &layer_kernels, &run_kernels},
       {"flops", "FLOP", kCounted, false, &layer_flops, &run_flops},
       {"params", "", kCounted, false, &layer_params, &of_roots<&layer_params>},
       {"memory_bytes", "bytes", kMemory, false, &layer_memory, &run_memory},
   };
   return *kAll;
-}
-
-double own_ns(const Layer& layer, const Known& known) {
-  double ns = 0;
-  for (const PhaseStats& phase : layer.phases)
-    ns += known.gpu ? phase.self_activity_ns.mean : phase.self_host_ns.mean;
-  return ns;
 }
 
 }  // namespace layertrace::comparison

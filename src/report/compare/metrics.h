@@ -31,6 +31,7 @@ Known known_of(const Profile& profile);
 struct Figure {
   Stat stat;
   bool known = false;
+  std::optional<double> quiet = {};  // where nothing disturbs it; else the least of its steps
 };
 
 struct Metric {
@@ -40,13 +41,10 @@ struct Metric {
   bool is_gpus = false;  // only of a device
   Figure (*of_layer)(const Layer&, const Known&) = nullptr;
   Figure (*of_run)(const Profile&, const Known&) = nullptr;
+  std::vector<Phase> phases = {};  // that it is the time of
 };
 
 // In the order in which reports have them. Some are of the run alone.
 const std::vector<Metric>& metrics();
-
-// How much time of its own a layer takes, in ns: what its place in a report goes by. The device's,
-// where one was recorded.
-double own_ns(const Layer& layer, const Known& known);
 
 }  // namespace layertrace::comparison

@@ -1,6 +1,12 @@
-// Is a difference between two runs more than what their steps differ by anyway?
+// Is a difference between two runs more than what runs of one and the same program differ by?
+//
+// Steps of one run tell little of that: what slows a run down (other programs, where its memory
+// lies, how fast the processor is clocked) stays for all of its steps. But most layers are the same
+// in both runs. How far their times lie apart shows by how much times differ for no reason.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,29 +21,59 @@ inline bool is_change(Verdict verdict) noexcept {
          verdict != Verdict::kWithinNoise;
 }
 
-// A figure of one run, over its steps.
-struct Sample {
-  Stat stat;
-  std::uint64_t steps = 0;
-};
-
-// Two at once: means and extremes add up, and so do deviations, since what slows a step slows all
-// of it.
+// Two at once: what slows a step slows all of it.
 Stat operator+(const Stat& a, const Stat& b);
 Stat operator*(const Stat& stat, double factor);
 
-// Where the steps lie: two deviations around the mean, as far as there are steps.
-struct Band {
-  double low = 0;
-  double high = 0;
+// The median; the mean of what is not there in half of the steps.
+double middle_of(const Stat& stat);
+
+// The same piece of work in two runs: its time where nothing disturbs it.
+struct Piece {
+  double before = 0;
+  double after = 0;
+  Phase phase = Phase::kForward;
 };
-Band band_of(const Stat& stat);
 
-// How likely steps of one and the same program would differ by as much: Welch's test, both ways. 1
-// where the bands of the two meet.
-double chance_of(const Sample& before, const Sample& after);
+// Changes are logarithms of ratios: 0.18 is 20 % more.
+class RunNoise {
+ public:
+  explicit RunNoise(const std::vector<Piece>& pieces);
 
-// The same of Student's t with so many degrees of freedom.
+  // By how much half of the work of these phases changed, and less: the machine's doing, or all of
+  // it.
+  double common(const std::vector<Phase>& phases) const;
+
+  // How far changes of pieces of about this size scatter around what their phases have in common:
+  // the deviation of a normal distribution. Short times scatter more than long ones.
+  double scatter(double ns) const;
+
+ private:
+  struct Knot {
+    double size = 0;  // logarithm of the time
+    double scatter = 0;
+  };
+  std::array<double, kPhaseCount> common_{};
+  std::array<double, kPhaseCount> weight_{};
+  double whole_scatter_ = 0;
+  std::vector<Knot> knots_;  // by size
+};
+
+// A time of one run, over its steps.
+struct TimeOfRun {
+  double quiet = 0;   // where nothing disturbs it
+  double middle = 0;  // of the steps
+  std::uint64_t steps = 0;
+};
+
+// How likely equal runs differ by as much. 1 where what both take undisturbed and what they take
+// usually do not agree that there is a change of at least `min_change`, or where the one's usual
+// time reaches the other's undisturbed. A change is held against `common`, which is none.
+double chance_of(const TimeOfRun& before, const TimeOfRun& after, double scatter, double common,
+                 double min_change);
+
+// How likely is such a value or a larger one of Student's t with so many degrees of freedom, both
+// ways?
 double chance_of_t(double t, double degrees);
 
 // Which of these are taken to be no chance, if of equal runs none shall be in all but this share of
