@@ -107,13 +107,23 @@ std::string aligned_si(double value) {
 
 // CUDA events tell how long layers took, and nothing of what ran.
 bool needs_kernels(Column column) {
-  return column == Column::kKernels || column == Column::kLaunches || column == Column::kIdle ||
-         column == Column::kLaunchBound;
+  switch (column) {
+    case Column::kKernels:
+    case Column::kLaunches:
+    case Column::kIdle:
+    case Column::kLaunchBound:
+    case Column::kActivities:
+    case Column::kActivityTime:
+    case Column::kBusy:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool is_known(Column column, const CellStyle& style) {
-  if (!is_of_gpu(column)) return true;
-  return style.has_gpu && !(style.events_only && needs_kernels(column));
+  if (style.events_only && needs_kernels(column)) return false;
+  return style.has_gpu || !is_of_gpu(column);
 }
 
 std::string place_text(Column column, const Figures& figures, const CellStyle& style) {

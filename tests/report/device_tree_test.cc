@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include <layertrace/report.h>
 
@@ -75,6 +76,12 @@ Net                       550 µs   5.0 %  1.20 ms  10.9 %  4.00 ms  36.4 %  5.0
       std::string::npos)
       << text;
   EXPECT_EQ(text.find("attributed:"), std::string::npos);
+  const std::vector<Column> unknown = {Column::kKernels,     Column::kLaunches,   Column::kIdle,
+                                       Column::kLaunchBound, Column::kActivities, Column::kBusy};
+  const std::string shown = table_of(tree(profile, {.depth = 0, .columns = unknown}));
+  const std::string net = shown.substr(shown.find("\nNet"));
+  EXPECT_EQ(net.substr(0, net.find('\n', 1)).find_first_of("0123456789"), std::string::npos)
+      << shown;
 }
 
 TEST(DeviceTree, TellsEachDeviceOfItsOwn) {

@@ -21,8 +21,9 @@ function sayRoofline(dots, roofs) {
     return;
   }
   const of = dots.of > dots.shown.length ? `, the ${dots.shown.length} of ${formatCount(dots.of)} that took longest` : '';
+  const origin = roofs && (roofs.source.startsWith(roofs.origin) ? roofs.source : [roofs.origin, roofs.source].filter(Boolean).join(': '));
   const by = roofs
-    ? ` Roofs: ${roofs.name} (${roofs.origin}${roofs.source ? `: ${roofs.source}` : ''}).`
+    ? ` Roofs: ${roofs.name} (${origin}).`
     : ' The device’s peaks are not known, so no roof is drawn.';
   say.textContent = `Each layer by what it computes without the layers below it${of}: forward and backward, over the time in which the device was busy with them; larger, more time. Filled: limited by compute; hollow: by memory.${by}`;
 }
