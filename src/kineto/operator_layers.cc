@@ -33,15 +33,23 @@ LayerId OperatorLayers::phase(Phase phase) {
   return layer;
 }
 
+LayerId OperatorLayers::define_in(Phase phase, const std::string& name) {
+  const LayerId parent = this->phase(phase);
+  return define(dictionary_, {.path = std::string(phase_name(phase)) + "." + name,
+                              .name = name,
+                              .type = "operator",
+                              .parent = parent});
+}
+
 LayerId OperatorLayers::operator_in(Phase phase, NameId name) {
   const auto found = known_.find(key_of(phase, name));
   if (found != known_.end()) return found->second;
-  const LayerId parent = this->phase(phase);
-  const std::string& text = dictionary_.names[index(name)];
-  const LayerId layer = define(dictionary_, {.path = std::string(phase_name(phase)) + "." + text,
-                                             .name = text,
-                                             .type = "operator",
-                                             .parent = parent});
+  if (known_.size() >= most_layers_) {
+    LayerId& others = others_[static_cast<std::size_t>(phase)];
+    if (others == kNoLayer) others = define_in(phase, "(others)");
+    return others;
+  }
+  const LayerId layer = define_in(phase, dictionary_.names[index(name)]);
   known_.emplace(key_of(phase, name), layer);
   return layer;
 }

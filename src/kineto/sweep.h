@@ -20,6 +20,8 @@
 
 namespace layertrace::kineto {
 
+inline std::uint64_t ns_of(std::int64_t ns) { return static_cast<std::uint64_t>(ns); }
+
 class Sweep {
  public:
   // The trace's names become the dictionary's.

@@ -118,6 +118,19 @@ TEST(BadInput, ModulesNestedVeryDeeplyStayWithinMemory) {
   EXPECT_EQ(profile->layers.size(), 2000U);
 }
 
+TEST(BadInput, OperatorsOfVeryManyNamesShareALayer) {
+  MadeUpTrace trace;
+  constexpr int kNames = 5000;
+  for (int i = 0; i < kNames; ++i)
+    trace.x("cpu_op", "made_up::" + std::to_string(i), 100 + 10 * i, 5);
+  const auto profile = trace.import();
+  ASSERT_TRUE(profile);
+  EXPECT_LT(profile->layers.size(), 2100U);
+  EXPECT_EQ(profile->health.activities, kNames);
+  EXPECT_EQ(activities(*profile, "forward", Phase::kForward), kNames);
+  EXPECT_GT(activities(*profile, "forward.(others)", Phase::kForward), 2900);
+}
+
 TEST(BadInput, ModulesThatCallEachOtherMakeNoCircle) {
   const auto profile = MadeUpTrace()
                            .module("A_0", 100, 100)
