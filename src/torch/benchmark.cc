@@ -116,6 +116,21 @@ class KeptThreads {
   int wanted_;
 };
 
+// All of these, while a model is timed.
+class Kept {
+ public:
+  Kept(Module& model, const Devices& devices, const BenchmarkOptions& options)
+      : modes_(model, options.eval), numbers_(devices), threads_(options.intra_op_threads) {
+    if (options.inference_mode) inference_.emplace();
+  }
+
+ private:
+  KeptModes modes_;
+  KeptNumbers numbers_;
+  KeptThreads threads_;
+  std::optional<c10::InferenceMode> inference_;
+};
+
 std::optional<Error> set_inter_op_threads(int wanted) {
   if (wanted <= 0 || std::cmp_equal(wanted, at::get_num_interop_threads())) return std::nullopt;
   try {
@@ -297,10 +312,7 @@ Result<Benchmark> run_benchmark(Module* model, const std::function<void()>& call
                                 const BenchmarkOptions& options) {
   if (auto error = refuse(model, options)) return *error;
   const Devices devices = devices_of(*model);
-  const KeptModes modes(*model, options.eval);
-  const KeptNumbers numbers(devices);
-  const KeptThreads threads(options.intra_op_threads);
-  const c10::InferenceMode inference(options.inference_mode);
+  const Kept kept(*model, devices, options);
   Benchmark timed{.model = type_name(*model),
                   .iterations = options.iterations,
                   .drop_first = options.drop_first,
@@ -324,10 +336,7 @@ Result<Throughput> run_throughput(Module* model, const CallOf& call_of,
                  "Give sizes of 1 or more"};
   }
   const Devices devices = devices_of(*model);
-  const KeptModes modes(*model, options.eval);
-  const KeptNumbers numbers(devices);
-  const KeptThreads threads(options.intra_op_threads);
-  const c10::InferenceMode inference(options.inference_mode);
+  const Kept kept(*model, devices, options);
   Throughput sweep{.model = type_name(*model),
                    .iterations = options.iterations,
                    .drop_first = options.drop_first};

@@ -201,8 +201,17 @@ TEST(BenchmarkText, IsATableAndHowItWasMeasured) {
       "gate                   Gate            1  20.0 µs  14.1 µs  10.0 µs  20.0 µs  29.0 µs  29.8 "
       "µs  30.0 µs   1.0 %\n"
       "\n"
-      "With scopes in it the model takes 2.20 ms (median), without any 2.00 ms: 10.0 % more. "
-      "Figures of modules are with scopes, from a pass of their own.\n");
+      "With scopes in it the model takes 2.20 ms (median), without any 2.00 ms: 10.0 % more, which "
+      "is within the spread of single calls. Figures of modules are with scopes, from a pass of "
+      "their own.\n");
+}
+
+TEST(BenchmarkText, SaysWhereScopesTakeMoreThanSingleCallsDiffer) {
+  Benchmark benchmark = small();
+  benchmark.scoped_ns = {4'000'000, 4'000'000, 4'000'000, 5'000'000};
+  EXPECT_THAT(benchmark_text(benchmark), HasSubstr("without any 2.00 ms: 100 % more. Figures of"));
+  benchmark.scoped_ns = {1'000'000, 1'000'000, 1'000'000, 1'000'000};
+  EXPECT_THAT(benchmark_text(benchmark), HasSubstr("without any 2.00 ms: 50.0 % less. Figures of"));
 }
 
 TEST(BenchmarkText, FitsWhatItIsGiven) {

@@ -129,15 +129,19 @@ void add_modules(Writer& writer, const Benchmark& benchmark, const TimingTextOpt
   }
 }
 
+// What differs less than single calls do may be the machine's doing, not the scopes'.
 std::string comparison(const Benchmark& benchmark, const Writer& writer) {
   const auto overhead = scope_overhead(benchmark);
   if (!overhead) return "";
+  const TimeStats without = time_stats(benchmark.total_ns);
+  const TimeStats with = time_stats(benchmark.scoped_ns);
+  const bool is_within = with.p25_ms <= without.p75_ms && without.p25_ms <= with.p75_ms;
   return fmt::format(
-      "With scopes in it the model takes {} (median), without any {}: {} {}. Figures of modules "
+      "With scopes in it the model takes {} (median), without any {}: {} {}{}. Figures of modules "
       "are with scopes, from a pass of their own.",
-      writer.time(time_stats(benchmark.scoped_ns).median_ms),
-      writer.time(time_stats(benchmark.total_ns).median_ms),
-      report::format_share(std::abs(*overhead)), *overhead < 0 ? "less" : "more");
+      writer.time(with.median_ms), writer.time(without.median_ms),
+      report::format_share(std::abs(*overhead)), *overhead < 0 ? "less" : "more",
+      is_within ? ", which is within the spread of single calls" : "");
 }
 
 }  // namespace

@@ -119,7 +119,8 @@ def test_a_part_lasts_no_longer_than_the_whole_of_the_same_call() -> None:
     frame = result.modules.to_pandas().pivot(index="iteration", columns="module", values="time_ms")
     assert (frame["a"] + frame["b"] <= frame[""]).all()
     scoped = [ns / 1e6 for ns in result.scoped_ns]
-    assert all(root <= whole for root, whole in zip(frame[""], scoped, strict=True))
+    # By two clocks that are alike but for some millionths.
+    assert all(root <= 1.001 * whole for root, whole in zip(frame[""], scoped, strict=True))
 
 
 def test_the_environment_is_in_each_row() -> None:
@@ -233,9 +234,9 @@ def test_a_slow_layer_is_the_slowest_row() -> None:
     model = nn.Sequential(Work(1), Work(1), Work(100), Work(1))
     result = timed(model, torch.randn(64, 64), iterations=20, drop_first=5)
     table = result.modules
-    leaves = list(zip(table["median_ms"], table["module"], strict=True))[1:]
-    assert max(leaves)[1] == "2"
-    assert table["share"][table["module"].index("2")] > 0.5
+    least = dict(zip(table["module"], table["min_ms"], strict=True))  # undisturbed
+    assert max(least, key=lambda path: (path != "") * least[path]) == "2"
+    assert least["2"] > 0.5 * least[""]
 
 
 def test_an_unpatched_vit() -> None:
