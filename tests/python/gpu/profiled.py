@@ -72,7 +72,7 @@ def main(device: str, checkpointing: str, recorder: str, output: str) -> None:
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device == "cuda" else [])
     with profile(
         activities=kinds,
-        with_stack=True,
+        with_stack=recorder == "torch",  # else "torch_without_modules"
         schedule=schedule(wait=0, warmup=1, active=2),
         on_trace_ready=lambda profiler: profiler.export_chrome_trace(output),
     ) as profiler:

@@ -77,6 +77,53 @@ def test_layers_are_as_in_a_recording_of_the_same_training(
 
 
 @needs_simgpu
+def test_without_modules_steps_phases_and_operators_have_the_times(tmp_path: Path) -> None:
+    source = record(tmp_path, "cuda", "none", "torch_without_modules", "trace.json")
+    result = imported(source)
+
+    layers = {layer["path"]: layer for layer in result["layers"]}
+    root = result["layers"][0]
+    assert (root["name"], root["type"], root["parent"]) == ("step", "step", None)
+    assert {layer["type"] for layer in result["layers"][1:]} == {"phase", "operator"}
+    assert "with_stack=True" in " ".join(result["health"]["notes"])
+    assert result["health"]["attributed_share"] == 1
+    events = json.loads(source.read_text(), parse_float=Decimal)["traceEvents"]
+    steps = [e for e in events if e.get("name", "").startswith("ProfilerStep#")]
+    steps = [e for e in steps if e["cat"] == "user_annotation"]
+    assert len(steps) == 2
+    # What Python's json finds of the outermost aten::linear, and of its kernels.
+    linear = [e for e in events if e.get("name") == "aten::linear" and e["ph"] == "X"]
+    ns = sum(int(e["dur"] * 1000) for e in linear)
+    told = layers["forward.aten::linear"]
+    assert told["calls"] == len(linear) / 2
+    assert told["forward"]["host_ns"] == pytest.approx(ns / 2)
+    correlations = {
+        e["args"]["correlation"]
+        for e in events
+        if e.get("cat") == "cuda_runtime"
+        and any(o["tid"] == e["tid"] and o["ts"] <= e["ts"] < o["ts"] + o["dur"] for o in linear)
+    }
+    kernels = [
+        e
+        for e in events
+        if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+        and e["args"]["correlation"] in correlations
+    ]
+    assert kernels
+    assert told["forward"]["activities"] == len(kernels) / 2
+    spent = sum(int(e["dur"] * 1000) for e in kernels)
+    assert told["forward"]["activity_ns"] == pytest.approx(spent / 2)
+    # All of a phase is in its operators, and all phases are in the step.
+    for phase in ("forward", "backward", "optimizer"):
+        below = [layer for layer in result["layers"] if layer["parent"] == phase]
+        assert below
+        spent = sum(layer[phase]["activity_ns"] for layer in below)
+        assert layers[phase][phase]["activity_ns"] == pytest.approx(spent)
+        assert root[phase]["activity_ns"] == pytest.approx(spent)
+        assert root[phase]["host_ns"] > 0
+
+
+@needs_simgpu
 def test_totals_are_those_of_the_file(tmp_path: Path) -> None:
     source = record(tmp_path, "cuda", "none", "torch", "trace.json")
     result = imported(source)
