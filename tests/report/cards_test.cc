@@ -221,6 +221,16 @@ TEST_F(Metrics, MakeACard) {
             "└─────────────────────────────────────┴─────────┘\n");
 }
 
+TEST_F(Metrics, OfASimulatedGpuAreSaidToBe) {
+  Profile summary = made_summary();
+  summary.run.simulated = "simulated H100-class GPU";
+  const auto on_gpu = make_card(made_input(summary), "cuda:0", {});
+  EXPECT_THAT(card_text(*on_gpu), HasSubstr("│ Net · simulated H100-class GPU · batch size 8"));
+  EXPECT_THAT(card_text(*on_gpu), HasSubstr("no time is a real GPU's"));
+  const auto on_host = make_card(made_input(summary), "cpu", {});
+  EXPECT_THAT(card_text(*on_host), Not(HasSubstr("simulated")));
+}
+
 TEST_F(Metrics, ThatAreNotKnownAreLeftOutUnlessAskedFor) {
   Profile summary = made_summary();
   summary.counted_share = 0;

@@ -109,7 +109,8 @@ Result<ModelCard> make_card(const MetricInput& input, const std::string& device,
   card.convention = report::convention_name(input.convention);
   if (input.summary != nullptr) {
     card.summary = std::make_shared<const Profile>(*input.summary);
-    card.simulated = input.summary->run.simulated;
+    // A program that has a simulated GPU may have its model on the host.
+    if (device.starts_with("cuda")) card.simulated = input.summary->run.simulated;
   }
   cards::Computer computer(input, card);
   for (const cards::Registered& metric : *chosen) {
