@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import json
 import subprocess
 import sys
@@ -561,6 +562,11 @@ def test_the_example_prints_what_the_docs_show(tmp_path: Path) -> None:
         PYTHONPATH=str(BUILD_DIR / "python"),
     )
     assert (result.stdout, result.stderr) == ((examples / "model_card.txt").read_text(), "")
+
+
+def test_the_docstrings_examples_hold() -> None:
+    results = doctest.testmod(_card, extraglobs={"layertrace": layertrace})
+    assert (results.failed, results.attempted > 8) == (0, True)
 
 
 def test_the_commands_errors(tmp_path: Path) -> None:
