@@ -244,7 +244,7 @@ void Sweep::add_region(const HostEvent& event) {
                                               : Cause::kNoScope;
     // A call of autograd's engine mostly waits for other threads.
     if (!structure_.has_modules && phase != Phase::kBackward)
-      place = open_phase_layer(event, lane, phase);
+      place = open_layer(event, lane, operator_layers_.phase(phase), phase);
   }
   push_frame(event.thread, lane,
              {.kind = SpanKind::kRegion,
@@ -279,7 +279,11 @@ void Sweep::add_operator(const HostEvent& event) {
   close_run(event.thread, lane);
   Place place = place_of(lane);
   forward_.add(event, place);
-  if (stands_for_layer(lane)) place = open_operator_layer(event, lane, place);
+  if (stands_for_layer(lane)) {
+    const Phase phase = place.phase == Phase::kOther ? Phase::kForward : place.phase;
+    const LayerId layer = operator_layers_.operator_in(phase, NameId{event.name});
+    place = open_layer(event, lane, layer, phase);
+  }
   std::int64_t end_ns = event.end_ns;
   if (!lane.operators.empty()) end_ns = std::min(end_ns, lane.operators.back().end_ns);
   settle_operators(event.thread, lane);

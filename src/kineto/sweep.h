@@ -92,8 +92,7 @@ class Sweep {
   Place place_of(const Lane& lane) const;
   Place launch_place(const Lane& lane);
   bool stands_for_layer(const Lane& lane) const;
-  Place open_operator_layer(const HostEvent& event, Lane& lane, const Place& around);
-  Place open_phase_layer(const HostEvent& event, Lane& lane, Phase phase);
+  Place open_layer(const HostEvent& event, Lane& lane, LayerId layer, Phase phase);
 
   Trace& trace_;
   Structure structure_;

@@ -98,21 +98,11 @@ bool Sweep::stands_for_layer(const Lane& lane) const {
   return !structure_.has_modules && lane.operators.empty() && !in_node;
 }
 
-Place Sweep::open_operator_layer(const HostEvent& event, Lane& lane, const Place& around) {
-  const Phase phase = around.phase == Phase::kOther ? Phase::kForward : around.phase;
-  const Place place{operator_layers_.operator_in(phase, NameId{event.name}), phase, Cause::kNone,
-                    0};
+Place Sweep::open_layer(const HostEvent& event, Lane& lane, LayerId layer, Phase phase) {
+  const Place place{layer, phase, Cause::kNone, 0};
   push_frame(event.thread, lane,
              {.start_ns = event.start_ns, .end_ns = event.end_ns, .place = place},
-             {.start_ns = ns_of(event.start_ns), .phase = phase, .layer = place.layer});
-  return place;
-}
-
-Place Sweep::open_phase_layer(const HostEvent& event, Lane& lane, Phase phase) {
-  const Place place{operator_layers_.phase(phase), phase, Cause::kNone, 0};
-  push_frame(event.thread, lane,
-             {.start_ns = event.start_ns, .end_ns = event.end_ns, .place = place},
-             {.start_ns = ns_of(event.start_ns), .phase = phase, .layer = place.layer});
+             {.start_ns = ns_of(event.start_ns), .phase = phase, .layer = layer});
   return place;
 }
 
