@@ -265,8 +265,8 @@ void ThreadState::enter_op_as_region(NameId name, std::uint8_t phase,
   if (push_op_frame()) op_frames_[op_frame_depth_++] = enter_region(name, phase, sequence);
 }
 
-void ThreadState::count(const OpAmounts& amounts) noexcept {
-  for_each_record(amounts, clock_ticks(), [this](const Record& record) { buffer_->mark(record); });
+void ThreadState::count(const OpAmounts& amounts, std::uint64_t ticks) noexcept {
+  for_each_record(amounts, ticks, [this](const Record& record) { buffer_->mark(record); });
 }
 
 void ThreadState::leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts) noexcept {
@@ -276,11 +276,13 @@ void ThreadState::leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts
   if (op_depth_ >= kMaxOpDepth) [[unlikely]]
     return;
   switch (op_ends_[op_depth_]) {
-    [[likely]] case OpEnd::kOp:
+    [[likely]] case OpEnd::kOp: {
+      const std::uint64_t ticks = clock_ticks();
       if (amounts != nullptr) [[unlikely]]
-        count(*amounts);
-      buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
+        count(*amounts, ticks);
+      buffer_->end({ticks, 0, 0, 0, RecordKind::kOpEnd, 0, 0});
       break;
+    }
     case OpEnd::kFrame: {
       const Place frame = op_frames_[--op_frame_depth_];
       if (frame.depth != 0) leave(frame, sequence(), false);
@@ -290,8 +292,9 @@ void ThreadState::leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts
       composite_depth_ = 0;
       if (buffer_->begin({composite_ticks_, 0, 0, index(composite_name_), RecordKind::kOpBegin,
                           kOpComposite, static_cast<std::uint16_t>(op_window_)})) {
-        if (amounts != nullptr) count(*amounts);
-        buffer_->end({clock_ticks(), 0, 0, 0, RecordKind::kOpEnd, 0, 0});
+        const std::uint64_t ticks = clock_ticks();
+        if (amounts != nullptr) count(*amounts, ticks);
+        buffer_->end({ticks, 0, 0, 0, RecordKind::kOpEnd, 0, 0});
       }
       break;
     case OpEnd::kNothing:

@@ -96,7 +96,7 @@ class ThreadState {
   void leave_op(std::uint64_t (*sequence)(), const OpAmounts* amounts = nullptr) noexcept;
 
   // While operators are counted.
-  void count(const OpAmounts& amounts) noexcept;
+  void count(const OpAmounts& amounts, std::uint64_t ticks = clock_ticks()) noexcept;
   void note_shapes(NameId shapes, bool is_output) noexcept {
     buffer_->mark({clock_ticks(), 0, 0, index(shapes), RecordKind::kShapes,
                    static_cast<std::uint8_t>(is_output), 0});
