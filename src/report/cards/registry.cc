@@ -44,9 +44,9 @@ auto find(std::vector<Entry>& entries, std::string_view key) {
                               [&](const Entry& each) { return each.metric.info.key == key; });
 }
 
-std::string quoted(std::string_view key) { return '"' + report::clean(key, false) + '"'; }
+std::string in_quotes(std::string_view key) { return '"' + report::clean(key, false) + '"'; }
 
-std::string tried(std::string_view key) { return "cannot add the metric " + quoted(key); }
+std::string tried(std::string_view key) { return "cannot add the metric " + in_quotes(key); }
 
 Error taken(const Entry& entry) {
   return {tried(entry.metric.info.key),
@@ -80,7 +80,7 @@ Result<Enum> parse(Enum last, std::string_view (*name_of)(Enum) noexcept, std::s
     if (each == name) return static_cast<Enum>(i);
     if (!each.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
   }
-  return Error{fmt::format("cannot use {} as {}", quoted(name), what), "no such name",
+  return Error{fmt::format("cannot use {} as {}", in_quotes(name), what), "no such name",
                "Use one of: " + known};
 }
 
@@ -101,7 +101,7 @@ std::optional<Error> refuse(const MetricInfo& info) {
   for (const MetricUnit& scale : info.scales) {
     if (scale.name.empty() || !(scale.size > 0) || !std::isfinite(scale.size)) {
       return Error{tried(info.key),
-                   fmt::format("the scale {} is {}", quoted(scale.name), scale.size),
+                   fmt::format("the scale {} is {}", in_quotes(scale.name), scale.size),
                    "Say how much of the metric's own unit it is, a number above 0"};
     }
   }
@@ -114,7 +114,7 @@ std::optional<Error> refuse(const MetricInfo& info) {
   }
   return Error{
       tried(info.key),
-      fmt::format("a value in {} cannot be shown in {}", quoted(info.unit), quoted(info.shown_in)),
+      fmt::format("a value in {} cannot be shown in {}", in_quotes(info.unit), in_quotes(info.shown_in)),
       known.empty() ? "Give scales with it" : "Use one of: " + known + "; or give scales"};
 }
 

@@ -114,7 +114,7 @@ def test_a_program_that_is_not_there() -> None:
     assert done.returncode == 127
     assert "cannot run no-such-program" in done.stderr
     done = subprocess.run([COMMAND, "simgpu"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "no program was given" in done.stderr
 
 
