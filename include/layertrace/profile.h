@@ -396,8 +396,8 @@ struct RunInfo {
   std::string simulated;       // the simulated GPU that it ran on; "" for none
   bool summary = false;        // of one call of a model, to see what that is
   std::string imported_from;   // "Kineto" or "Chrome JSON"; "" where layertrace recorded it
-  // Of several processes that train together, where an imported trace tells: which it was (else −1),
-  // and of how many (else 0).
+  // Of several processes that train together, where an imported trace tells: which it was (else
+  // −1), and of how many (else 0).
   std::int64_t rank = -1;
   std::int64_t world_size = 0;
 };

@@ -112,10 +112,10 @@ std::optional<Error> refuse(const MetricInfo& info) {
   for (const MetricUnit& unit : units) {
     if (!unit.name.empty()) known += (known.empty() ? "" : ", ") + report::clean(unit.name, false);
   }
-  return Error{
-      tried(info.key),
-      fmt::format("a value in {} cannot be shown in {}", in_quotes(info.unit), in_quotes(info.shown_in)),
-      known.empty() ? "Give scales with it" : "Use one of: " + known + "; or give scales"};
+  return Error{tried(info.key),
+               fmt::format("a value in {} cannot be shown in {}", in_quotes(info.unit),
+                           in_quotes(info.shown_in)),
+               known.empty() ? "Give scales with it" : "Use one of: " + known + "; or give scales"};
 }
 
 }  // namespace cards

@@ -38,7 +38,8 @@ Table metrics_table(std::string name, const std::vector<MetricValue>& metrics) {
             })
       .real("base_value", "", [](const MetricValue& each) { return tables::cell(each.value); })
       .detail()
-      .text("base_unit", [](const MetricValue& each) { return tables::text_if_any(each.info.unit); })
+      .text("base_unit",
+            [](const MetricValue& each) { return tables::text_if_any(each.info.unit); })
       .detail()
       .text("comparison",
             [](const MetricValue& each) { return metric_comparison_name(each.info.comparison); })
