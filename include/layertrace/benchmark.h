@@ -86,7 +86,7 @@ void forward(Model& model, Inputs&... inputs) {
 // With a tensor or anything else that the forward takes; several in a tuple.
 template <typename Model, typename Inputs>
 void call_with(Model& model, Inputs& inputs) {
-  if constexpr (requires { std::tuple_size<std::remove_cvref_t<Inputs>>::value; }) {
+  if constexpr (requires { typename std::tuple_size<std::remove_cvref_t<Inputs>>::type; }) {
     std::apply([&](auto&... each) { forward(model, each...); }, inputs);
   } else {
     forward(model, inputs);

@@ -51,6 +51,7 @@ NB_MODULE(_core, m) {
     binding::tell_optimizer(optimizer.ptr(), state_bytes);
   });
   m.def("forget_optimizer", [](std::uintptr_t address) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): nothing is there any more, by its id it is known
     binding::tell_optimizer(reinterpret_cast<const void*>(address), 0);
   });
   m.def("register_shapes", [](const nb::object& type, const nb::object& function) {
