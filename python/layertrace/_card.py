@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from layertrace import _core
+from layertrace._benchmark import call_times
 from layertrace._core import CardComparison, MetricInfo, ModelCard, Profile
 from layertrace._errors import Error
 from layertrace._formulas import Formulas
@@ -359,16 +359,6 @@ def _time_calls(
     """How long calls take, each from an idle device to an idle one; with nothing recorded."""
     if call is None or place.type == "meta":
         return []
-    wait = torch.cuda.synchronize if place.type == "cuda" else None
-    seconds = []
-    for i in range(warmup + iterations):
-        if wait is not None:
-            wait(place)
-        start = time.perf_counter()
-        call()
-        if wait is not None:
-            wait(place)
-        taken = time.perf_counter() - start
-        if i >= warmup:
-            seconds.append(taken)
-    return seconds
+    devices = [place] if place.type == "cuda" else []
+    taken_ns = call_times(call, warmup + iterations, warmup, devices)
+    return [ns / 1e9 for ns in taken_ns]
