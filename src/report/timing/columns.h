@@ -7,6 +7,8 @@
 
 namespace layertrace::timing {
 
+inline constexpr double kNsPerMs = 1e6;
+
 // `stats_of(row)` gives the TimeStats of a row. Those that a reader misses least are details.
 template <typename Row, typename StatsOf>
 void add_stats(tables::Sheet<Row>& sheet, const StatsOf& stats_of) {

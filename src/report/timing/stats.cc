@@ -6,10 +6,12 @@
 
 #include <layertrace/timing.h>
 
+#include "report/timing/columns.h"
+
 namespace layertrace {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
+using timing::kNsPerMs;
 
 // Of sorted times; between the two nearest, in proportion.
 double quantile_ms(const std::vector<std::uint64_t>& sorted, double share) {

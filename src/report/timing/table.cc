@@ -18,8 +18,6 @@ namespace layertrace {
 namespace timing {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
-
 // What is timed: the model without scopes, or a module.
 struct Timed {
   std::string path;

@@ -12,6 +12,7 @@
 #include "report/numbers.h"
 #include "report/table.h"
 #include "report/text.h"
+#include "report/timing/columns.h"
 
 namespace layertrace {
 namespace timing {
@@ -81,10 +82,7 @@ class Writer {
       out_ += line + '\n';
   }
 
-  std::string time(double ms) const {
-    constexpr double kNsPerMs = 1e6;
-    return report::format_time(ms * kNsPerMs, glyphs_);
-  }
+  std::string time(double ms) const { return report::format_time(ms * timing::kNsPerMs, glyphs_); }
   const report::Glyphs& glyphs() const { return glyphs_; }
   std::string take() { return std::move(out_); }
 
