@@ -6,7 +6,8 @@
 //
 // The whole is measured without any scope inside the model: plain calls, and the clock around each.
 // The modules' times are from a second pass, with scopes and nothing else. On a GPU each call ends
-// when the device has done what it was asked for.
+// when the devices that hold the model have done what they were asked for; of a model without
+// parameters and buffers none is known: give a function that calls it and waits.
 //
 // What the model throws passes through, and the model is as it was. Nothing else may use the model
 // meanwhile, and no session may be active.
@@ -31,7 +32,8 @@ struct BenchmarkOptions {
   std::uint64_t iterations = 1000;  // calls in each of the two passes
   std::uint64_t drop_first = 100;   // of these left out, at its beginning
   bool modules = true;              // without: the whole alone
-  // While it lasts. What each submodule's mode was, and the random numbers, are restored.
+  // While it lasts. What each submodule's mode was, and the random numbers, are restored. A tensor
+  // that the model makes in its first call and keeps is one of inference mode: no backward takes it.
   bool eval = true;
   bool inference_mode = true;
   // As many threads while it lasts; 0: as it is. Between operators PyTorch lets their number be set

@@ -55,7 +55,9 @@ def benchmark(
     forward: `forward(model, inputs)` makes the call, for a model that is not called by itself.
     eval: put the model into eval mode meanwhile. Each submodule's mode is restored, as are the
         program's random numbers.
-    inference_mode: call it in torch.inference_mode(); else in the mode in which the program is.
+    inference_mode: call it in torch.inference_mode(); else in the mode in which the program is. A
+        tensor that the model makes in its first call and keeps is then of no use in a backward:
+        call such a model once before, or leave this out.
     intra_op_threads, inter_op_threads: PyTorch's threads meanwhile. Between operators their number
         can be set once in a process, so that it stays.
     timing: how modules' times on a GPU are taken, as in `profile()`.
@@ -129,8 +131,7 @@ def throughput(
         raise ValueError(f"batch_sizes is {sizes}; it is a list of whole numbers, 1 or more")
     of_size = inputs if callable(inputs) else functools.partial(_resized, inputs)
     _refuse_sessions("throughput()", _session_of(model, 0, 1, "events"))
-    first = of_size(sizes[0])
-    devices = _devices(model, first)
+    devices = _devices(model, None if callable(inputs) else inputs)
     times: list[tuple[int, list[int]]] = []
     failed_at = 0
     kept = _kept(model, devices, eval, inference_mode, intra_op_threads, inter_op_threads)
@@ -139,7 +140,10 @@ def throughput(
         for size in sizes:
             bar.say(f"batches of {size}")
             try:
-                call = _call("throughput()", model, of_size(size), forward)
+                batch = of_size(size)
+                if size == sizes[0] and devices != (used := _devices(model, batch)):
+                    devices, environment = used, _environment(model, used)
+                call = _call("throughput()", model, batch, forward)
                 ns = call_times(call, iterations, drop_first, devices=devices, progress=bar)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
@@ -228,7 +232,9 @@ class Progress:
 
     def __init__(self, all: int, show: bool | None, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._shows = self._stream.isatty() if show is None else show
+        self._is_terminal = self._stream is not None and self._stream.isatty()
+        # A program without a terminal may have no such stream at all.
+        self._shows = (self._is_terminal if show is None else show) and self._stream is not None
         self._all = all
         self._done = 0
         self._what = ""
@@ -272,7 +278,7 @@ class Progress:
         traceback: TracebackType | None,
     ) -> None:
         if self._shows:
-            self._stream.write("\r\x1b[K" if self._stream.isatty() else "\n")
+            self._stream.write("\r\x1b[K" if self._is_terminal else "\n")
             self._stream.flush()
 
 
@@ -394,21 +400,37 @@ def _kept(
             raise ValueError(f"{name} is {threads!r}; it is a whole number, 1 or more")
     _set_inter_op_threads(inter_op_threads)
     threads_before = torch.get_num_threads()
-    modes = [(module, module.training) for module in model.modules()]
     mode = torch.inference_mode() if inference_mode else nullcontext()
     try:
         if intra_op_threads is not None:
             torch.set_num_threads(intra_op_threads)
-        if eval and any(training for _, training in modes):
-            model.eval()
-        with torch.random.fork_rng([device.index for device in devices]), mode:
+        random_numbers = torch.random.fork_rng([device.index for device in devices])
+        with modes_kept(model, eval=eval), random_numbers, mode:
             yield
     finally:
-        for module, training in modes:
-            if module.training != training:
-                module.training = training
         if intra_op_threads is not None:
             torch.set_num_threads(threads_before)
+
+
+@contextmanager
+def modes_kept(model: torch.nn.Module, *, eval: bool) -> Iterator[None]:
+    """In eval mode where that is asked for; then each module has the mode that it had."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        if eval and any(training for _, training in modes):
+            model.eval()
+        yield
+    finally:
+        # By their own train(), which may do more than set a flag: LoRA's takes its part out of the
+        # weights again. It sets the flags of those below, too, so parents come first.
+        try:
+            for module, training in modes:
+                if module.training != training:
+                    module.train(training)
+        finally:
+            for module, training in modes:
+                if module.training != training:
+                    module.training = training
 
 
 def _set_inter_op_threads(threads: int | None) -> None:

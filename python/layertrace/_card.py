@@ -6,12 +6,13 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import torch
 
 from layertrace import _core
-from layertrace._benchmark import call_times
+from layertrace._benchmark import call_times, modes_kept
 from layertrace._core import CardComparison, MetricInfo, ModelCard, Profile
 from layertrace._errors import Error
 from layertrace._formulas import Formulas
@@ -215,9 +216,13 @@ def card(
     place = _place_of(model, inputs, device)
     raised: list[BaseException] = []
     with _evaluating(model, place):
-        batch = _first_batch(inputs, place) if _is_loader(inputs) else _moved(inputs, device)
-        if _is_loader(inputs) and forward is None and isinstance(batch, (tuple, list)):
-            batch = batch[0]
+        if _is_loader(inputs):
+            first, inputs = _first_of(inputs)
+            batch = _moved(first, place)
+            if forward is None and isinstance(batch, (tuple, list)):
+                batch = batch[0]
+        else:
+            batch = _moved(inputs, device)
         call = _call_of(model, batch, forward)
         if call is not None and any(torch.nn.parameter.is_lazy(p) for p in model.parameters()):
             call()  # makes the parameters that the summary is to tell of
@@ -269,6 +274,9 @@ def compare_cards(*cards: ModelCard) -> CardComparison:
 def _raise_failures(result: ModelCard, raised: list[BaseException]) -> None:
     if not result.failures:
         return
+    for each in raised:
+        if not isinstance(each, Exception):  # Ctrl-C, or the end of the program
+            raise each
     tried, cause = result.failures[0]
     error = Error(tried, cause)
     error.card = result  # type: ignore[attr-defined]
@@ -314,9 +322,11 @@ def _is_loader(inputs: Any) -> bool:
     return not is_inputs and isinstance(inputs, Iterable)
 
 
-def _first_batch(loader: Iterable[Any], place: torch.device) -> Any:
-    for batch in loader:
-        return _moved(batch, place)
+def _first_of(loader: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
+    """The first batch, and all of them: what can be gone through once only has lost that one."""
+    batches = iter(loader)
+    for first in batches:
+        return first, chain([first], batches) if batches is loader else loader
     raise Error("cannot make a card", "the loader has no batch", "Give it data, or give inputs")
 
 
@@ -343,14 +353,9 @@ def _bytes_of(batch: Any) -> float:
 @contextmanager
 def _evaluating(model: torch.nn.Module, place: torch.device) -> Iterator[None]:
     """In eval mode, without gradients; then as it was, the program's random numbers too."""
-    modes = [(module, module.training) for module in model.modules()]
-    with _random_numbers_kept(model, None if place.type == "meta" else place), torch.no_grad():
-        model.eval()
-        try:
-            yield
-        finally:
-            for module, is_training in modes:
-                module.training = is_training
+    random_numbers = _random_numbers_kept(model, None if place.type == "meta" else place)
+    with random_numbers, torch.no_grad(), modes_kept(model, eval=True):
+        yield
 
 
 def _time_calls(

@@ -68,9 +68,13 @@ def main(arguments: list[str]) -> int:
     except Error as error:
         print(f"layertrace: {error}", file=sys.stderr)
         return exit_code(error)
-    except RuntimeError as error:  # the model's, or PyTorch's about the device
-        print(f"layertrace: cannot call the model: {error}", file=sys.stderr)
+    except Exception as error:  # the model's, or PyTorch's about the device
+        what = str(error) or type(error).__name__
+        print(f"layertrace: cannot call the model: {what}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("layertrace: interrupted", file=sys.stderr)
+        return 130
     sys.stdout.write(_WRITERS[given.format](result))
     return 0
 

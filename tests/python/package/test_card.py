@@ -524,6 +524,9 @@ def small():
 def large():
     return torch.nn.Linear(4, 8), [(torch.randn(2, 4), torch.zeros(2))]
 
+def broken():
+    return torch.nn.Linear(4, 4), (torch.randn(2, 4), torch.randn(2, 4))
+
 def accuracy(model, data):
     return 0.75
 
@@ -576,5 +579,9 @@ def test_the_commands_errors(tmp_path: Path) -> None:
     missing = command(tmp_path, "mymodels:none")
     assert missing.returncode == 1
     assert "cannot build a model by mymodels:none" in missing.stderr
+    raises = command(tmp_path, "mymodels:broken")
+    assert raises.returncode == 1
+    assert raises.stderr.startswith("layertrace: cannot call the model: ")
+    assert raises.stderr.count("\n") == 1, "no traceback"
     assert command(tmp_path, "mymodels").returncode == 2
     assert command(tmp_path, "mymodels:small", "--names", "a,b").returncode == 2
