@@ -33,7 +33,8 @@ struct BenchmarkOptions {
   std::uint64_t drop_first = 100;   // of these left out, at its beginning
   bool modules = true;              // without: the whole alone
   // While it lasts. What each submodule's mode was, and the random numbers, are restored. A tensor
-  // that the model makes in its first call and keeps is one of inference mode: no backward takes it.
+  // that the model makes in its first call and keeps is one of inference mode: no backward takes
+  // it.
   bool eval = true;
   bool inference_mode = true;
   // As many threads while it lasts; 0: as it is. Between operators PyTorch lets their number be set
