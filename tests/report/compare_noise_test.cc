@@ -41,6 +41,7 @@ Profile recorded_run(const NoiseJson& run) {
   Profile profile;
   profile.step_count = run["steps"];
   profile.step_ns = noise_stat(run["step"]);
+  profile.step_ns.max = run["step"][3].get<double>() * made::kUs;
   for (const auto& [path, phases] : run["layers"].items()) {
     Layer& layer = profile.layers.emplace_back();
     layer.path = path;
@@ -150,6 +151,37 @@ TEST(RunNoise, IsNotLedByWhatChanged) {
   EXPECT_EQ(noise.common({Phase::kForward}), 0);
   EXPECT_DOUBLE_EQ(noise.common({Phase::kBackward}), std::log(2));
   EXPECT_LT(noise.scatter(1e6), 0.05);
+}
+
+TEST(RunNoise, IsNotLedByTheOneThatTakesLongest) {
+  for (const double factor : {4.0, 0.25}) {
+    std::vector<Piece> pieces;
+    for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+      for (int i = 0; i < 12; ++i) pieces.push_back({1e4, i % 2 == 0 ? 1.01e4 : 0.99e4, phase});
+      pieces.push_back({1e8, factor * 1e8, phase});
+    }
+    const RunNoise noise(pieces);
+    EXPECT_NEAR(noise.common({Phase::kForward}), 0, 0.011);
+    EXPECT_NEAR(noise.common({Phase::kBackward}), 0, 0.011);
+    EXPECT_LT(noise.scatter(1e8), 0.05);
+  }
+}
+
+// Between two that disagree, the one that did not change is what is usual.
+TEST(RunNoise, TakesTheLesserOfTwo) {
+  for (const double factor : {4.0, 0.25}) {
+    const RunNoise noise({{1e4, 1e4}, {1e8, factor * 1e8}});
+    EXPECT_DOUBLE_EQ(noise.common({Phase::kForward}), 0);
+  }
+}
+
+TEST(RunNoise, KnowsHowFarPiecesChangedTheOtherWay) {
+  std::vector<Piece> pieces(20, Piece{1e6, 3e6});
+  pieces.resize(30, Piece{1e6, 1e6 * std::exp(-0.2)});
+  const RunNoise noise(pieces);
+  EXPECT_NEAR(noise.scatter_against(1), 1.8 * 0.2, 1e-9);
+  EXPECT_NEAR(noise.scatter_against(-1), 1.8 * std::log(3), 1e-9);
+  EXPECT_DOUBLE_EQ(RunNoise({{1e6, 3e6}}).scatter_against(1), 0.1);  // what equal runs differ by
 }
 
 TEST(QuietTimes, AreWhatIsLeftWithoutDisturbances) {

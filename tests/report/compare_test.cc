@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <layertrace/report.h>
@@ -40,9 +42,18 @@ Stat stat_of(const std::vector<double>& values) {
 class NoisyRun {
  public:
   NoisyRun(unsigned seed, int blocks, int steps, double noise)
-      : random_(seed), steps_(steps), noise_(noise), slow_(static_cast<std::size_t>(blocks), 1.0) {}
+      : random_(seed),
+        steps_(steps),
+        noise_(noise),
+        slow_(static_cast<std::size_t>(blocks), 1.0),
+        slow_backward_(slow_),
+        large_(slow_) {}
 
   void slow_down(std::size_t block, double factor) { slow_[block] = factor; }
+  void slow_down_all(std::size_t block, double factor) {
+    slow_[block] = slow_backward_[block] = factor;
+  }
+  void enlarge(std::size_t block, double factor) { large_[block] = factor; }
 
   Profile make() {
     made::ProfileMaker net;
@@ -51,11 +62,11 @@ class NoisyRun {
     for (std::size_t block = 0; block < slow_.size(); ++block) {
       const int layer = net.layer(root, std::to_string(block), "Block");
       // Blocks differ in size, the last is forty times the first.
-      const double size_ns = made::kUs * (10 + 10 * static_cast<double>(block));
+      const double size_ns = made::kUs * (10 + 10 * static_cast<double>(block)) * large_[block];
       for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
         std::vector<double> times;
         for (double& step : whole) {
-          const double slow = phase == Phase::kForward ? slow_[block] : 1;
+          const double slow = (phase == Phase::kForward ? slow_ : slow_backward_)[block];
           times.push_back(size_ns * slow * std::exp(noise_ * normal_(random_)));
           step += times.back();
         }
@@ -74,6 +85,8 @@ class NoisyRun {
   int steps_;
   double noise_;
   std::vector<double> slow_;
+  std::vector<double> slow_backward_;
+  std::vector<double> large_;
 };
 
 const ComparedRow* find(const Comparison& comparison, const std::string& kind,
@@ -94,6 +107,13 @@ bool has_changed(const ComparedRow& row) {
   const Verdict verdict = row.runs.back().verdict;
   return verdict == Verdict::kFaster || verdict == Verdict::kSlower || verdict == Verdict::kMore ||
          verdict == Verdict::kLess;
+}
+
+std::string why(const Comparison& comparison, const std::string& text) {
+  const auto condition = parse_condition(text);
+  if (!condition) return "error: " + condition.error().message();
+  const auto reason = check_condition(comparison, *condition);
+  return reason ? *reason : "error: " + reason.error().message();
 }
 
 // ---- Noise ----
@@ -165,6 +185,47 @@ TEST(Compare, SaysFasterOfTheOther) {
   EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kFaster);
 }
 
+// One block takes most of the time: what it changes by is not what all have in common.
+TEST(Compare, SeesTheChangeOfABlockThatTakesMostOfTheTime) {
+  for (const int blocks : {3, 4, 13, 40}) {
+    for (const double factor : {1.5, 4.0}) {
+      for (const bool is_faster : {false, true}) {
+        const std::string about = std::to_string(blocks) + " blocks, " + std::to_string(factor);
+        const auto large = static_cast<std::size_t>(blocks - 1);
+        NoisyRun usual(1, blocks, 10, 0.01);
+        NoisyRun slow(2, blocks, 10, 0.01);
+        for (NoisyRun* run : {&usual, &slow}) run->enlarge(large, 100);
+        slow.slow_down_all(large, factor);
+        std::vector<Profile> runs = {usual.make(), slow.make()};
+        if (is_faster) std::swap(runs[0], runs[1]);
+        const Comparison comparison = compare(runs);
+        const Verdict expected = is_faster ? Verdict::kFaster : Verdict::kSlower;
+        const std::string name = std::to_string(large);
+        EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), expected) << about;
+        for (const char* metric : {"total_ms", "forward_ms", "backward_ms"})
+          EXPECT_EQ(verdict_of(comparison, "layer", name, metric), expected)
+              << about << ' ' << metric;
+        const auto first = std::ranges::find(comparison.rows, "layer", &ComparedRow::kind);
+        ASSERT_NE(first, comparison.rows.end());
+        EXPECT_EQ(first->name, name) << about;
+        EXPECT_EQ(verdict_of(comparison, "layer", "0", "forward_ms"), Verdict::kWithinNoise)
+            << about;
+        const std::string condition = is_faster ? "step_ms < -5%" : "step_ms > +5%";
+        EXPECT_THAT(why(comparison, condition), HasSubstr("step_ms went from")) << about;
+      }
+    }
+  }
+}
+
+// A third of the blocks is as it was, a third takes twice as long, a third four times.
+TEST(Compare, SeesAStepOfWhichEachPartChangedByAnotherFactor) {
+  NoisyRun slow(1, 30, 10, 0.02);
+  for (std::size_t block = 0; block < 30; ++block) slow.slow_down_all(block, std::exp2(block % 3));
+  const Comparison comparison = compare({NoisyRun(2, 30, 10, 0.02).make(), slow.make()});
+  EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kSlower);
+  EXPECT_THAT(why(comparison, "step_ms > +50%"), HasSubstr("step_ms went from"));
+}
+
 TEST(Compare, JudgesNothingByASingleStep) {
   Profile one = NoisyRun(1, 2, 3, 0.01).make();
   one.step_count = 1;
@@ -195,6 +256,60 @@ TEST(Compare, TellsOfEveryDifferenceInWhatIsCounted) {
   EXPECT_EQ(verdict_of(comparison, "total", "", "params"), Verdict::kSame);
   EXPECT_EQ(verdict_of(comparison, "total", "", "memory_bytes"), Verdict::kMore);
   EXPECT_NEAR(find(comparison, "total", "", "memory_bytes")->runs[1].change, 0.2, 1e-12);
+}
+
+double change_of_reward(double before, double after) {
+  std::vector<Profile> runs(2);
+  for (Profile& run : runs) {
+    MetricValue& reward = run.metrics.emplace_back();
+    reward.info.key = "reward";
+    reward.value = &run == runs.data() ? before : after;
+  }
+  const Comparison comparison = compare(runs);
+  const auto row = std::ranges::find(comparison.rows, "metric", &ComparedRow::kind);
+  return row == comparison.rows.end() ? NAN : row->runs[1].change;
+}
+
+TEST(Compare, TellsWhichWayAMetricBelowZeroWent) {
+  EXPECT_DOUBLE_EQ(change_of_reward(-10, -12), -0.2);
+  EXPECT_DOUBLE_EQ(change_of_reward(-10, 5), 1.5);
+  EXPECT_DOUBLE_EQ(change_of_reward(10, 12), 0.2);
+  EXPECT_EQ(change_of_reward(0, -1), -HUGE_VAL);
+  EXPECT_EQ(change_of_reward(0, 1), HUGE_VAL);
+  EXPECT_EQ(change_of_reward(0, 0), 0);
+}
+
+// Without modules, phases stand for layers, the optimizer among them.
+Profile imported(double optimizer_ns) {
+  made::ProfileMaker trace;
+  const int step = trace.root("step", {2 * made::kMs});
+  trace.layer(step, "forward", "phase", {2 * made::kMs});
+  const int optimizer = trace.layer(step, "optimizer", "phase");
+  for (const int layer : {step, optimizer}) {
+    trace[layer].phases[static_cast<std::size_t>(Phase::kOptimizer)].host_ns =
+        made::constant(optimizer_ns);
+  }
+  for (const auto& [layer, phase, ns] : {std::tuple{1, Phase::kForward, 2 * made::kMs},
+                                         std::tuple{2, Phase::kOptimizer, optimizer_ns}}) {
+    trace[layer].phases[static_cast<std::size_t>(phase)].self_host_ns = made::constant(ns);
+  }
+  trace.steps({10 * made::kMs, 12 * made::kMs});
+  trace.profile.run.imported_from = "Kineto";
+  return std::move(trace.profile);
+}
+
+TEST(Compare, ComparesTheOptimizerOfATraceWithoutModules) {
+  const Comparison comparison = compare({imported(1 * made::kMs), imported(3 * made::kMs)});
+  const ComparedRow* total = find(comparison, "total", "", "optimizer_ms");
+  ASSERT_NE(total, nullptr);
+  EXPECT_DOUBLE_EQ(total->runs[0].value, 1);
+  EXPECT_DOUBLE_EQ(total->runs[1].value, 3);
+  EXPECT_EQ(total->runs[1].verdict, Verdict::kSlower);
+  const ComparedRow* layer = find(comparison, "layer", "optimizer", "total_ms");
+  ASSERT_NE(layer, nullptr);
+  EXPECT_DOUBLE_EQ(layer->runs[1].value, 3);
+  EXPECT_EQ(layer->runs[1].verdict, Verdict::kSlower);
+  EXPECT_DOUBLE_EQ(find(comparison, "layer", "", "total_ms")->runs[1].value, 5);
 }
 
 TEST(Compare, ListsWhatOneSideAloneHas) {
@@ -334,7 +449,7 @@ Layers: 1 of 5 figures changed
        figure           A           B   change  verdict
   Net  flops   4.00 GFLOP  5.00 GFLOP  +25.0 %  more
 
-Times are medians; in brackets where a run's steps lie. A time has changed where one run takes longer even undisturbed than the other usually does, and by more than unchanged layers' times scatter between these runs.
+Times are medians; in brackets where a run's steps lie, from the fastest to as far above the median. A time has changed where one run takes longer even undisturbed than the other usually does, and by more than unchanged layers' times scatter between these runs.
 )");
 }
 
@@ -354,13 +469,6 @@ TEST(Compare, IsATable) {
 }
 
 // ---- Conditions ----
-
-std::string why(const Comparison& comparison, const std::string& text) {
-  const auto condition = parse_condition(text);
-  if (!condition) return "error: " + condition.error().message();
-  const auto reason = check_condition(comparison, *condition);
-  return reason ? *reason : "error: " + reason.error().message();
-}
 
 TEST(Condition, HoldsForChangesBeyondTheLimitAndTheNoise) {
   NoisyRun slow(1, 4, 10, 0.01);

@@ -30,6 +30,8 @@ Verdict judge_count(double before, double after, double tolerance) {
   return after > before ? Verdict::kMore : Verdict::kLess;
 }
 
+bool lie_apart(const Stat& a, const Stat& b) { return a.max < b.min || b.max < a.min; }
+
 // What times are of: they are compared with their like only.
 std::string clock_of(const Profile& profile) {
   if (!profile.run.simulated.empty()) return "a simulated GPU";
@@ -184,9 +186,12 @@ class Comparer {
         const bool is_whole = is_total || has_changed_total(metric.is_gpus, run);
         const TimeOfRun old_time = time_of(before, 0);
         const TimeOfRun new_time = time_of(after, run);
-        const double scatter = noise.scatter(std::sqrt(old_time.quiet * new_time.quiet));
-        side.chance = chance_of(old_time, new_time, scatter,
-                                is_whole ? 0 : noise.common(metric.phases), options_.min_change);
+        double scatter = noise.scatter(std::sqrt(old_time.quiet * new_time.quiet));
+        // Where most of the work changed, each piece by another factor, that looks like scatter.
+        if (is_total && lie_apart(before.stat, after.stat))
+          scatter = std::min(scatter, noise.scatter_against(new_time.quiet - old_time.quiet));
+        const double common = is_whole ? 0 : noise.common(phases_of(metric, known_[run]));
+        side.chance = chance_of(old_time, new_time, scatter, common, options_.min_change);
         side.verdict = Verdict::kWithinNoise;
         return;
       }
@@ -299,7 +304,7 @@ class Comparer {
           figures[i] = metric.of_layer(*each.layers[i], known_[i]);
           if (metric.phases.empty() || metric.is_gpus) continue;
           const auto index = static_cast<std::size_t>(each.layers[i] - runs_[i].layers.data());
-          figures[i].quiet = quiet_[i].layer_ns(index, metric.phases) / kNsPerMs;
+          figures[i].quiet = quiet_[i].layer_ns(index, phases_of(metric, known_[i])) / kNsPerMs;
         }
         auto row = row_of(metric, figures, /*is_total=*/false);
         if (!row) continue;
@@ -335,8 +340,7 @@ class Comparer {
 
   Verdict judge_kernel(const Stat& before, const Stat& after) const {
     const double change = std::abs(relative(before.mean, after.mean));
-    const bool meet = before.min <= after.max && after.min <= before.max;
-    if (change <= options_.min_change || meet) return Verdict::kWithinNoise;
+    if (change <= options_.min_change || !lie_apart(before, after)) return Verdict::kWithinNoise;
     return after.mean > before.mean ? Verdict::kSlower : Verdict::kFaster;
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -20,10 +19,22 @@ Stat constant(double value) {
 
 // ---- Of a layer ----
 
-Stat sum(const Layer& layer, Stat PhaseStats::*figure, std::initializer_list<Phase> phases) {
+Stat sum(const Layer& layer, Stat PhaseStats::*figure, const std::vector<Phase>& phases) {
   Stat all;
   for (const Phase phase : phases) all = all + layer.phase(phase).*figure;
   return all;
+}
+
+// Where phases stand for layers, each is of one of them, and some are of the optimizer.
+const std::vector<Phase>& total_phases(bool phases_for_layers) {
+  static const auto* const kOfModules =
+      new std::vector<Phase>{Phase::kForward, Phase::kLoss, Phase::kBackward, Phase::kRecompute};
+  static const auto* const kAll = [] {
+    auto* all = new std::vector<Phase>;
+    for (std::size_t i = 0; i < kPhaseCount; ++i) all->push_back(static_cast<Phase>(i));
+    return all;
+  }();
+  return phases_for_layers ? *kAll : *kOfModules;
 }
 
 // A loss function's module runs in the loss, and its call is its forward all the same.
@@ -38,8 +49,7 @@ Figure layer_backward(const Layer& layer, const Known& known) {
   return {layer.phase(Phase::kBackward).host_ns * kMsPerNs, known.times};
 }
 Figure layer_total(const Layer& layer, const Known& known) {
-  const Stat all = sum(layer, &PhaseStats::host_ns,
-                       {Phase::kForward, Phase::kLoss, Phase::kBackward, Phase::kRecompute});
+  const Stat all = sum(layer, &PhaseStats::host_ns, total_phases(known.phases_for_layers));
   return {all * kMsPerNs, known.times};
 }
 Figure layer_gpu_forward(const Layer& layer, const Known& known) {
@@ -80,7 +90,11 @@ Figure run_step(const Profile& profile, const Known& known) {
   return {profile.step_ns * kMsPerNs, known.times && profile.steps_marked};
 }
 Figure run_optimizer(const Profile& profile, const Known& known) {
-  const Stat& host = profile.outside[static_cast<std::size_t>(Phase::kOptimizer)].host_ns;
+  Stat host = profile.outside[static_cast<std::size_t>(Phase::kOptimizer)].host_ns;
+  for (const Layer& layer : profile.layers) {
+    if (known.phases_for_layers && layer.parent < 0)
+      host = host + layer.phase(Phase::kOptimizer).host_ns;
+  }
   return {host * kMsPerNs, known.times && host.max > 0};
 }
 
@@ -140,20 +154,16 @@ Known known_of(const Profile& profile) {
           .counted = report::has_amounts(profile),
           .memory = !profile.device_memory.empty(),
           .params = std::ranges::any_of(profile.layers,
-                                        [](const Layer& layer) { return layer.params != 0; })};
+                                        [](const Layer& layer) { return layer.params != 0; }),
+          .phases_for_layers = report::has_phases_for_layers(profile)};
 }
 
 const std::vector<Metric>& metrics() {
   using enum MetricKind;
   static const auto* const kAll = new std::vector<Metric>{
       {"step_ms", "ms", kTime, false, nullptr, &run_step},
-      {"total_ms",
-       "ms",
-       kTime,
-       false,
-       &layer_total,
-       nullptr,
-       {Phase::kForward, Phase::kLoss, Phase::kBackward, Phase::kRecompute}},
+      {"total_ms", "ms", kTime, false, &layer_total, nullptr,
+       total_phases(/*phases_for_layers=*/false)},
       {"forward_ms",
        "ms",
        kTime,
@@ -190,6 +200,10 @@ const std::vector<Metric>& metrics() {
       {"memory_bytes", "bytes", kMemory, false, &layer_memory, &run_memory},
   };
   return *kAll;
+}
+
+const std::vector<Phase>& phases_of(const Metric& metric, const Known& known) {
+  return metric.of_layer == &layer_total ? total_phases(known.phases_for_layers) : metric.phases;
 }
 
 }  // namespace layertrace::comparison

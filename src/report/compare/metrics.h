@@ -25,6 +25,7 @@ struct Known {
   bool counted = false;
   bool memory = false;
   bool params = false;
+  bool phases_for_layers = false;  // an import without modules
 };
 Known known_of(const Profile& profile);
 
@@ -46,5 +47,8 @@ struct Metric {
 
 // In the order in which reports have them. Some are of the run alone.
 const std::vector<Metric>& metrics();
+
+// What it is the time of in such a run.
+const std::vector<Phase>& phases_of(const Metric& metric, const Known& known);
 
 }  // namespace layertrace::comparison

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -43,15 +44,42 @@ struct Shift {
 
 using Weighted = std::vector<std::pair<double, double>>;  // values with their weights
 
-// Where half of the weight is.
+// The most of the weight that one value has. Else the median is what the largest piece changed by,
+// and all others seem to scatter by as much.
+constexpr double kMostShare = 0.2;
+
+// Cuts the largest weights to one and the same, of which each is that share of what is then the
+// sum.
+void limit_weights(Weighted& values) {
+  std::ranges::sort(values, std::greater(), &Weighted::value_type::second);
+  const double share = std::max(kMostShare, 1 / static_cast<double>(values.size()));
+  double rest = 0;
+  for (const auto& [value, weight] : values) rest += weight;
+  for (std::size_t cut = 0; cut < values.size(); ++cut) {
+    const double limit = share * rest / (1 - share * static_cast<double>(cut));
+    if (values[cut].second <= limit || cut + 1 == values.size()) {
+      for (std::size_t i = 0; i < cut; ++i) values[i].second = std::min(values[i].second, limit);
+      return;
+    }
+    rest -= values[cut].second;
+  }
+}
+
+// Where half of the weight is; between two halves, the value that is nearer to 0.
 double weighted_median(Weighted values) {
+  if (values.empty()) return 0;
+  limit_weights(values);
   std::ranges::sort(values);
   double all = 0;
   for (const auto& [value, weight] : values) all += weight;
+  constexpr double kRounding = 1e-9;
   double so_far = 0;
-  for (const auto& [value, weight] : values) {
-    so_far += weight;
-    if (so_far >= all / 2) return value;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    so_far += values[i].second;
+    if (so_far < (0.5 - kRounding) * all) continue;
+    const bool is_between = so_far < (0.5 + kRounding) * all && i + 1 < values.size();
+    const double next = is_between ? values[i + 1].first : values[i].first;
+    return std::abs(next) < std::abs(values[i].first) ? next : values[i].first;
   }
   return 0;
 }
@@ -61,6 +89,9 @@ double weighted_median(Weighted values) {
 // hour on a busy machine, show a change (bench/compare_noise.py).
 constexpr double kScatterPerMedian = 1.8;
 constexpr double kLeastScatter = 0.02;  // nobody's times are the same to within less
+// Of 20 recorded pairs of equal runs, no step differs undisturbed by more than this, even where all
+// steps of the one took longer than all of the other's.
+constexpr double kMostOfEqualRuns = 0.1;
 constexpr std::size_t kLeastNeighbours = 12;
 constexpr std::size_t kMostKnots = 48;
 
@@ -88,11 +119,17 @@ RunNoise::RunNoise(const std::vector<Piece>& pieces) {
   const auto change_of = [](const Piece& piece) { return std::log(piece.after / piece.before); };
   const auto weight_of = [](const Piece& piece) { return std::sqrt(piece.before * piece.after); };
   std::array<Weighted, kPhaseCount> changes;
+  Weighted increases;
+  Weighted decreases;
   for (const Piece& piece : pieces) {
     const auto phase = static_cast<std::size_t>(piece.phase);
     changes[phase].emplace_back(change_of(piece), weight_of(piece));
     weight_[phase] += weight_of(piece);
+    (change_of(piece) > 0 ? increases : decreases)
+        .emplace_back(std::abs(change_of(piece)), weight_of(piece));
   }
+  scatter_up_ = kScatterPerMedian * weighted_median(std::move(increases));
+  scatter_down_ = kScatterPerMedian * weighted_median(std::move(decreases));
   for (std::size_t i = 0; i < kPhaseCount; ++i) common_[i] = weighted_median(std::move(changes[i]));
   std::vector<Shift> shifts;
   Weighted away;
@@ -140,6 +177,10 @@ double RunNoise::scatter(double ns) const {
     local = knot.scatter;
   }
   return std::max({kLeastScatter, whole_scatter_, local});
+}
+
+double RunNoise::scatter_against(double change) const {
+  return std::max(kMostOfEqualRuns, change > 0 ? scatter_down_ : scatter_up_);
 }
 
 double chance_of_t(double t, double degrees) {

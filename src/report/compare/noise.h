@@ -41,12 +41,16 @@ class RunNoise {
   explicit RunNoise(const std::vector<Piece>& pieces);
 
   // By how much half of the work of these phases changed, and less: the machine's doing, or all of
-  // it.
+  // it. No piece is more than a fifth of the work here, however long it takes.
   double common(const std::vector<Phase>& phases) const;
 
   // How far changes of pieces of about this size scatter around what their phases have in common:
   // the deviation of a normal distribution. Short times scatter more than long ones.
   double scatter(double ns) const;
+
+  // How far pieces changed the other way than the whole did, which is no part of its change; at
+  // least what the whole of equal runs differs by.
+  double scatter_against(double change) const;
 
  private:
   struct Knot {
@@ -56,6 +60,8 @@ class RunNoise {
   std::array<double, kPhaseCount> common_{};
   std::array<double, kPhaseCount> weight_{};
   double whole_scatter_ = 0;
+  double scatter_up_ = 0;  // of those that take longer, around no change
+  double scatter_down_ = 0;
   std::vector<Knot> knots_;  // by size
 };
 

@@ -35,7 +35,8 @@ std::vector<MetricInfo> infos_of(const std::vector<Profile>& runs) {
 
 double relative(double before, double after) {
   if (before == after) return 0;
-  return before != 0 ? (after - before) / before : HUGE_VAL;
+  if (before == 0) return std::copysign(HUGE_VAL, after);
+  return (after - before) / std::abs(before);
 }
 
 void compare_metrics(const std::vector<Profile>& runs, Comparison& out) {

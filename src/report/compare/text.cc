@@ -47,7 +47,9 @@ class Writer {
     missing("kernel", "Kernels");
     for (const std::string& note : comparison_.notes) sentence("Note: " + note + ".");
     sentence(
-        "Times are medians; in brackets where a run's steps lie. A time has changed where one run "
+        "Times are medians; in brackets where a run's steps lie, from the fastest to as far above "
+        "the "
+        "median. A time has changed where one run "
         "takes longer even undisturbed than the other usually does, and by more than unchanged "
         "layers' times scatter between these runs.");
     return std::move(out_);
