@@ -280,6 +280,7 @@ struct TableColumn {
 struct Table {
   std::string name;
   std::vector<TableColumn> columns = {};  // as many values in each
+  std::string note = {};  // what a reader of its figures must know: that a GPU was simulated
 
   std::size_t rows() const noexcept { return columns.empty() ? 0 : columns.front().values.size(); }
   // The column with this name, or nullptr.

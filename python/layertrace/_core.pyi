@@ -1205,7 +1205,7 @@ class ComparedFigure:
         """Per step; None where the run has no such figure."""
     @property
     def low(self) -> float | None:
-        """Where its steps lie, but for the outermost."""
+        """Of times: the fastest step, and `high` as far above the median."""
     @property
     def high(self) -> float | None: ...
     @property

@@ -240,6 +240,13 @@ std::string text_of(const std::vector<Sentence>& sentences, std::size_t width, b
   return out;
 }
 
+std::string simulation_note(const RunInfo& run, bool ascii) {
+  if (run.simulated.empty()) return "";
+  return fmt::format(
+      "Simulated: recorded on a {} (simgpu). Its times say nothing about how fast a real GPU is.",
+      clean(run.simulated, ascii));
+}
+
 std::vector<Sentence> opening(const Profile& profile, const Glyphs& glyphs) {
   const Health& health = profile.health;
   std::vector<Sentence> out;
@@ -255,12 +262,8 @@ std::vector<Sentence> opening(const Profile& profile, const Glyphs& glyphs) {
                      format_count(health.dropped), quantity(health.emitted, "record", "records")),
          Tone::kHot});
   }
-  if (!profile.run.simulated.empty()) {
-    out.push_back({fmt::format("Simulated: recorded on a {} (simgpu). Its times say nothing about "
-                               "how fast a real GPU is.",
-                               clean(profile.run.simulated, glyphs.ascii)),
-                   Tone::kHot});
-  }
+  if (!profile.run.simulated.empty())
+    out.push_back({simulation_note(profile.run, glyphs.ascii), Tone::kHot});
   for (const std::string& note : health.notes) {
     out.push_back({fmt::format("Note: {}", clean(note, glyphs.ascii)), Tone::kWarm});
   }

@@ -19,6 +19,9 @@ struct Sentence {
   Tone tone = Tone::kPlain;
 };
 
+// That its times are a simulation's; "" where they are not.
+std::string simulation_note(const RunInfo& run, bool ascii);
+
 // What is wrong, and the title; the heading goes on with what was recorded.
 std::vector<Sentence> opening(const Profile& profile, const Glyphs& glyphs);
 std::vector<Sentence> heading(const Profile& profile, const Glyphs& glyphs);

@@ -13,6 +13,7 @@
 
 #include "attribute/span.h"
 #include "perfetto/trace_reader.h"
+#include "report/ledger.h"
 #include "report/tables/makers.h"
 #include "report/tables/sheet.h"
 
@@ -209,7 +210,9 @@ Result<Table> calls(const std::string& path, const TableOptions& options) {
                  fmt::format("there are more than {}", kMostCalls),
                  "Ask for one module's, for fewer levels, or give a limit"};
   }
-  return tables::chosen(collector.table(), options);
+  Table listed = collector.table();
+  listed.note = report::simulation_note(summary->run, /*ascii=*/false);
+  return tables::chosen(std::move(listed), options);
 }
 
 }  // namespace layertrace

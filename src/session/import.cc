@@ -26,6 +26,8 @@ RunInfo run_info(const kineto::ReadTrace& read) {
   } else if (run.device.empty()) {
     run.device = "GPU";
   }
+  // simgpu's devices say so in their names, which is all that a profiler tells of them.
+  if (run.device.starts_with("simulated")) run.simulated = run.device;
   return run;
 }
 

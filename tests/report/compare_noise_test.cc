@@ -126,6 +126,26 @@ TEST_F(RecordedNoise, TheSlowedLayerIsTheFirstRow) {
 
 // ---- Its parts ----
 
+// From tables of Student's t.
+TEST(Noise, KnowsStudentsT) {
+  EXPECT_NEAR(comparison::chance_of_t(2.228, 10), 0.05, 1e-4);
+  EXPECT_NEAR(comparison::chance_of_t(-3.169, 10), 0.01, 1e-4);
+  EXPECT_NEAR(comparison::chance_of_t(8.610, 4), 0.001, 1e-5);
+  EXPECT_NEAR(comparison::chance_of_t(3.646, 30), 0.001, 1e-5);
+  EXPECT_NEAR(comparison::chance_of_t(1.95996, 1e7), 0.05, 1e-5);
+  EXPECT_DOUBLE_EQ(comparison::chance_of_t(0, 5), 1);
+}
+
+// The example of Benjamini and Hochberg's paper of 1995: four of fifteen.
+TEST(Noise, BelievesAsManyAsTheyMayBe) {
+  const std::vector<double> chances = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201,
+                                       0.0278, 0.0298, 0.0344, 0.0459, 0.3240,
+                                       0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
+  EXPECT_DOUBLE_EQ(comparison::largest_believed(chances, 0.05), 0.0095);
+  EXPECT_LT(comparison::largest_believed({0.5, 0.9}, 0.05), 0);
+  EXPECT_LT(comparison::largest_believed({}, 0.05), 0);
+}
+
 TEST(RunNoise, KnowsWhatAllHaveInCommonAndHowTheyScatter) {
   std::vector<Piece> pieces;
   for (int i = 0; i < 100; ++i) {

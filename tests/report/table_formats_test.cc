@@ -76,6 +76,18 @@ TEST(TableFormats, LatexIsATabularWithItsSpecialsEscaped) {
   EXPECT_EQ(to_latex(small_table()).find("\\begin{tabular}{llrrrr}\n"), 0u);
 }
 
+TEST(TableFormats, SayWhatAReaderMustKnow) {
+  Table table = one_text("a");
+  table.note = "Simulated: on a <made> GPU";
+  EXPECT_TRUE(to_markdown(table).starts_with("*Simulated: on a \\<made> GPU*\n\n| name |\n"));
+  EXPECT_NE(to_html(table).find("<caption>Simulated: on a &lt;made&gt; GPU</caption>"),
+            std::string::npos);
+  EXPECT_NE(to_latex(table).find("\\multicolumn{1}{l}{Simulated: on a \\textless{}made"),
+            std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(table))["note"], table.note);
+  EXPECT_FALSE(nlohmann::json::parse(to_json(one_text("a"))).contains("note"));
+}
+
 TEST(TableFormats, FiguresOfPeopleHaveThreeDigits) {
   Table table{"made"};
   table.columns = {{"n_bytes",

@@ -29,7 +29,10 @@ std::string html_cell(std::string_view tag, const ReadableColumn& column, std::s
 
 std::string to_html(const Table& table) {
   const std::vector<tables::ReadableColumn> columns = tables::readable(table);
-  std::string out = "<table class=\"layertrace\">\n<thead>\n<tr>";
+  std::string out = "<table class=\"layertrace\">\n";
+  if (!table.note.empty())
+    out += "<caption>" + report::paint_html(table.note, report::Tone::kPlain) + "</caption>\n";
+  out += "<thead>\n<tr>";
   for (const auto& column : columns) out += tables::html_cell("th", column, column.heading);
   out += "</tr>\n</thead>\n<tbody>\n";
   for (std::size_t row = 0; row < table.rows(); ++row) {

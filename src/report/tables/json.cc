@@ -38,6 +38,7 @@ report::Json column_json(const TableColumn& column) {
 
 std::string to_json(const Table& table) {
   std::string out = "{\"table\":" + report::dump(table.name);
+  if (!table.note.empty()) out += ",\n\"note\":" + report::dump(table.note);
   out += ",\n\"columns\":" + report::dump_lines(table.columns, tables::column_json);
   out += ",\n\"rows\":[";
   for (std::size_t row = 0; row < table.rows(); ++row) {

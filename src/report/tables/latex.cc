@@ -73,7 +73,12 @@ std::string to_latex(const Table& table) {
   out += "\\hline\n";
   for (std::size_t row = 0; row < table.rows(); ++row)
     add_line([row](const auto& column) { return column.cells[row]; });
-  return out + "\\hline\n\\end{tabular}\n";
+  out += "\\hline\n";
+  if (!table.note.empty()) {
+    out += "\\multicolumn{" + std::to_string(columns.size()) + "}{l}{" +
+           tables::escape_latex(table.note) + "} \\\\\n";
+  }
+  return out + "\\end{tabular}\n";
 }
 
 }  // namespace layertrace

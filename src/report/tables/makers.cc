@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "report/ledger.h"
 #include "report/lookup.h"
 #include "report/text.h"
 
@@ -106,7 +108,10 @@ Result<Table> table(const Profile& profile, TableKind kind, const TableOptions& 
     return Error{"cannot make a table of " + report::clean(options.module, false), cause,
                  "Give the path of a layer"};
   }
-  return tables::chosen(tables::make(profile, kind, options), options);
+  Table made = tables::make(profile, kind, options);
+  const bool has_times = kind != TableKind::kParameters && kind != TableKind::kSizes;
+  if (has_times) made.note = report::simulation_note(profile.run, /*ascii=*/false);
+  return tables::chosen(std::move(made), options);
 }
 
 }  // namespace layertrace

@@ -39,7 +39,9 @@ std::string escape_markdown(std::string_view text) {
 
 std::string to_markdown(const Table& table) {
   const std::vector<tables::ReadableColumn> columns = tables::readable(table);
-  std::string out = "|";
+  std::string out;
+  if (!table.note.empty()) out += "*" + tables::escape_markdown(table.note) + "*\n\n";
+  out += '|';
   for (const auto& column : columns) out += " " + tables::escape_markdown(column.heading) + " |";
   out += "\n|";
   for (const auto& column : columns) out += column.left ? " --- |" : " ---: |";

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import support
-from on_simgpu import HERE, needs_simgpu, simulate
+from on_simgpu import HERE, REAL_GPU, needs_simgpu, simulate
 from support import BIN, BUILD_DIR
 
 PHASES = ("forward", "backward", "recompute", "loss")
@@ -59,6 +59,9 @@ def test_layers_are_as_in_a_recording_of_the_same_training(
 ) -> None:
     own = layers_of(record(tmp_path, device, checkpointing, "layertrace", "own.pftrace"))
     other = imported(record(tmp_path, device, checkpointing, "torch", "trace.json"))
+
+    if not REAL_GPU:
+        assert other["run"]["simulated"] == own["run"]["simulated"], "never told as a GPU's"
 
     # Modules in the order of their first calls; a ModuleList is never called.
     called = [layer for layer in own["layers"] if layer["calls"]]
