@@ -2,10 +2,12 @@
 // environments, since no tool of NVIDIA's is needed to be taken for one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string>
 
 #include "activity/cuda_environment.h"
 #include "activity/library_places.h"
@@ -92,13 +94,14 @@ TEST(LibraryNames, HaveAVersionOrAHash) {
 
 class LibraryPlaces : public testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(root_); }
+  ~LibraryPlaces() override { fs::remove_all(root_); }
   std::string put(const std::string& file) const {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << "";
     return (root_ / file).string();
   }
-  const fs::path root_ = fs::absolute("doctor_places");
+  // One for each test: several run at once.
+  const fs::path root_ = fs::absolute("doctor_places_" + std::to_string(getpid()));
   const std::string torch_ = (root_ / "site/torch/lib").string();
 };
 
