@@ -94,7 +94,7 @@ TEST(LibraryNames, HaveAVersionOrAHash) {
 
 class LibraryPlaces : public testing::Test {
  protected:
-  ~LibraryPlaces() override { fs::remove_all(root_); }
+  void TearDown() override { fs::remove_all(root_); }
   std::string put(const std::string& file) const {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << "";
