@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsSupersetOf;
 
 using Variables = std::map<std::string, std::string>;
 
