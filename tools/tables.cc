@@ -57,7 +57,7 @@ struct Subcommand {
 
 constexpr Subcommand kOperators{TableKind::kOperators,
                                 "ops",
-                                "The operators that were counted, with their FLOPs, as a table",
+                                "The operators with their FLOPs and times, as a table",
                                 "Figures are per step.\n\n"
                                 "Examples:\n"
                                 "  layertrace ops run.pftrace\n"
@@ -133,6 +133,7 @@ int put_subcommand(TableKind kind, const TableArguments& arguments) {
 void add_subcommand(CLI::App& app, int& exit_code, const Subcommand& info) {
   auto arguments = std::make_shared<TableArguments>();
   CLI::App* command = app.add_subcommand(info.name, info.help);
+  if (info.kind == TableKind::kOperators) command->alias("operators");  // as Python and C++ say
   command->footer(info.footer);
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   add_output_options(*command, *arguments);

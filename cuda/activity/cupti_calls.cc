@@ -25,6 +25,14 @@ CallKind kind_of(std::string_view name) {
   return has("Memcpy") || has("Memset") ? CallKind::kCopy : CallKind::kAsk;
 }
 
+// One call, one activity, but for these.
+bool asks_for_many(std::string_view name) {
+  constexpr std::string_view kWords[] = {"Graph", "Batch", "MultiDevice"};
+  return std::any_of(std::begin(kWords), std::end(kWords), [name](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  });
+}
+
 // Whatever a device's activity may come from: launches, copies, sets, graphs, and waiting. A
 // stream's own waiting for an event is none of the host's.
 bool is_wanted(std::string_view name) {
@@ -68,9 +76,9 @@ CuptiCalls::Call CuptiCalls::look_up(CUpti_CallbackDomain domain, std::uint32_t 
   const char* text = nullptr;
   if (cupti_.callback_name == nullptr || cupti_.callback_name(domain, id, &text) != CUPTI_SUCCESS ||
       text == nullptr)
-    return {NameTable::instance().intern("CUDA call"), CallKind::kAsk};
+    return {NameTable::instance().intern("CUDA call"), CallKind::kAsk, /*asks_for_many=*/true};
   const std::string_view name = without_version(text);
-  return {NameTable::instance().intern(name), kind_of(name)};
+  return {NameTable::instance().intern(name), kind_of(name), asks_for_many(name)};
 }
 
 }  // namespace layertrace::cuda

@@ -16,6 +16,7 @@ class CuptiCalls {
   struct Call {
     NameId name = kNoName;  // without the version that CUPTI adds: "cudaLaunchKernel"
     CallKind kind = CallKind::kAsk;
+    bool asks_for_many = false;  // things at once
   };
 
   explicit CuptiCalls(const CuptiLibrary& cupti) : cupti_(cupti) {}

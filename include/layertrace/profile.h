@@ -276,7 +276,7 @@ struct Kernel {
   std::vector<Use> uses;  // the longest first
 };
 
-// An operator that was counted, with what its calls come to. Per step.
+// An operator, with what its calls come to. Per step.
 struct Operator {
   // Whose they are.
   struct Use {
@@ -287,9 +287,12 @@ struct Operator {
   };
   std::string name;  // "aten::addmm"
   double calls = 0;
+  bool counted = true;   // false in a run that counted nothing: only its calls and times are known
   double uncounted = 0;  // of the calls, those without a formula
   Amounts amounts;
-  double host_ns = 0;  // of its activities on the host, where operators are recorded
+  // Its own time on the host, where operators are recorded: with that of operators that it called
+  // and that are not in the list themselves.
+  double host_ns = 0;
   std::vector<Use> uses;
 };
 
@@ -474,7 +477,8 @@ struct Profile {
   std::array<PhaseStats, kPhaseCount> outside;  // what ran in no layer, by phase
   std::vector<Kernel> kernels;                  // of GPUs; those that took longest first
   std::vector<Idle> idle;                       // of GPUs; the longest first
-  std::vector<Operator> operators;              // that were counted; those with most FLOPs first
+  // That were counted, those with most FLOPs first; where none were, all by time.
+  std::vector<Operator> operators;
   double counted_share = 0;  // of the recorded steps, those that were counted or like counted ones
   std::vector<DeviceMemory> device_memory;  // of the counted steps; the host first
   double gradient_bytes = 0;                // allocated by a backward, and there when it was over

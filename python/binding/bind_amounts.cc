@@ -49,6 +49,7 @@ void bind_amounts(nb::module_& m) {
   op.def("__repr__", repr_of("name", "calls", "uncounted", "amounts"))
       .def_ro("name", &Operator::name)
       .def_ro("calls", &Operator::calls)
+      .def_ro("counted", &Operator::counted)
       .def_ro("uncounted", &Operator::uncounted)
       .def_ro("amounts", &Operator::amounts)
       .def_ro("host_ns", &Operator::host_ns)

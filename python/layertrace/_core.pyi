@@ -205,13 +205,17 @@ class Operator:
     @property
     def calls(self) -> float: ...
     @property
+    def counted(self) -> bool:
+        """False in a run that counted nothing: only its calls and times are known."""
+    @property
     def uncounted(self) -> float:
         """Of the calls, those without a formula."""
     @property
     def amounts(self) -> Amounts: ...
     @property
     def host_ns(self) -> float:
-        """Of its activities on the host, where operators are recorded."""
+        """Its own time on the host, where operators are recorded: with that of operators that it
+        called and that are not in the list themselves."""
     @property
     def uses(self) -> list[Use]: ...
 

@@ -20,6 +20,9 @@ class CallTable {
     DeviceLaunch launch;
     bool launched = false;
     bool told = false;
+    // What it has asked for, as far as that has come.
+    bool served = false;
+    DeviceKind kind = DeviceKind::kKernel;
   };
 
   // Of two to the power of so many: further ones take the place of the oldest. Small to begin with:

@@ -106,6 +106,10 @@ bool DeviceResolver::place(const DeviceActivity& activity, std::uint64_t horizon
   if (activity.graph_node != 0) place = place_of_node(activity.graph_node, *launched, last);
   if (!place) return false;
   tell(*asked, *launched);
+  if (is_served(*asked, activity)) {
+    hand_on(activity, {.cause = Cause::kSharedCorrelation}, nullptr);
+    return true;
+  }
   hand_on(activity, *place, asked);
   return true;
 }
@@ -136,6 +140,18 @@ bool DeviceResolver::place_pair(const DeviceEventPair& pair, bool last) {
   return true;
 }
 
+// Each activity has an id of its own, says CUPTI's documentation. Of two with the same id one has
+// that of another call, and nothing tells which other: the first is believed. Only a copy or set may
+// come in pieces.
+bool DeviceResolver::is_served(Call& call, const DeviceActivity& activity) noexcept {
+  if (activity.graph_node != 0 || call.launch.asks_for_many) return false;
+  const bool is_piece = activity.kind != DeviceKind::kKernel && activity.kind == call.kind;
+  const bool is_other = call.served && !is_piece;
+  if (!call.served) call.kind = activity.kind;
+  call.served = true;
+  return is_other;
+}
+
 // Once, before the first thing that it asked for.
 void DeviceResolver::tell(Call& call, const Resolver::Place& place) {
   if (call.told) return;
@@ -153,7 +169,8 @@ void DeviceResolver::tell(Call& call, const Resolver::Place& place) {
 
 void DeviceResolver::hand_on(const DeviceActivity& activity, const Resolver::Place& place,
                              const Call* asked) {
-  const bool keeps_cause = place.layer == kNoLayer || place.cause == Cause::kEarlierGraph;
+  const bool keeps_cause = place.layer == kNoLayer || place.cause == Cause::kEarlierGraph ||
+                           place.cause == Cause::kInferred;
   DeviceSpan span{.start_ns = scale_.to_ns(activity.start_ticks),
                   .end_ns = scale_.to_ns(activity.end_ticks),
                   .launch_ns = asked != nullptr && asked->launch.start_ticks != 0

@@ -55,6 +55,8 @@ class DeviceResolver final : public DeviceConsumer {
   // Of a graph's node: where it was captured, or where its graph was launched.
   std::optional<Resolver::Place> place_of_node(std::uint64_t node, const Resolver::Place& launched,
                                                bool last);
+  // Has the call asked for something else already, though it asks for one thing?
+  static bool is_served(Call& call, const DeviceActivity& activity) noexcept;
   void tell(Call& call, const Resolver::Place& place);
   void hand_on(const DeviceActivity& activity, const Resolver::Place& place, const Call* asked);
 

@@ -40,7 +40,10 @@ void Fold::close_lane(Lane lane) {
 void Fold::begin(Lane lane, const SpanBegin& span) {
   LaneState& state = lanes_[lane];
   if (span.kind == SpanKind::kActivity) {
-    state.activities.push_back({span.phase, span.cause, span.layer, span.name, span.start_ns});
+    const OperatorTimes::Stack around =
+        state.activities.empty() ? 0 : state.activities.back().stack;
+    state.activities.push_back({span.phase, span.cause, span.layer, span.name, span.start_ns,
+                                operator_times_.enter(around, span.name)});
     return;
   }
   OpenSpan open{span.kind, span.phase,    span.cause,   span.layer,
@@ -86,11 +89,7 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   const std::uint64_t duration_ns = end_ns - span.start_ns;
   const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
   if (!state.activities.empty()) state.activities.back().inside_ns += duration_ns;
-  const std::size_t name = layertrace::index(span.name);
-  if (name < dictionary_.names.size() && step_at(span.start_ns) != nullptr) {
-    if (name >= operator_ns_.size()) operator_ns_.resize(dictionary_.names.size());
-    operator_ns_[name] += self_ns;
-  }
+  if (step_at(span.start_ns) != nullptr) operator_times_.add(span.stack, self_ns);
   if (has_device_) return;
 
   StepSums& sums = sums_at(span.start_ns);
@@ -123,6 +122,10 @@ void Fold::device(const DeviceSpan& span) {
   cell.busy.add({span.start_ns, span.start_ns + ns});
   step->sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);
   if (span.cause == Cause::kEarlierGraph) ++earlier_graphs_;
+  if (span.cause == Cause::kInferred) {
+    ++inferred_;
+    inferred_ns_ += ns;
+  }
   if (span.start_ns < span.launch_ns) ++early_;
   (step->end_ns == 0 ? rest_kernels_ : kernels_).add(span);
 }

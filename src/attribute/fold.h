@@ -19,6 +19,7 @@
 #include "attribute/figure_table.h"
 #include "attribute/kernel_table.h"
 #include "attribute/memory_table.h"
+#include "attribute/operator_times.h"
 #include "attribute/shape_table.h"
 #include "attribute/span.h"
 #include "attribute/step_sums.h"
@@ -83,7 +84,8 @@ class Fold final : public SpanSink {
     LayerId layer;
     NameId name;
     std::uint64_t start_ns;
-    std::uint64_t inside_ns = 0;  // time of the activities within
+    OperatorTimes::Stack stack = 0;  // with those around it
+    std::uint64_t inside_ns = 0;     // time of the activities within
   };
   struct LaneState {
     std::uint32_t tid = 0;
@@ -107,7 +109,6 @@ class Fold final : public SpanSink {
   void tell_place(const LaneState& state, std::uint64_t ns);
   void end_scope(LaneState& state, std::uint64_t end_ns, EndedBy by);
   void end_activity(LaneState& state, std::uint64_t end_ns);
-  void fill_operator_times(Profile& profile) const;
   static std::uint64_t add_part(LaneState& state, OpenSpan& span, OpenSpan* parent,
                                 std::uint64_t end_ns, StepSums& sums);
   void divide_open_spans(LaneState& state, std::uint64_t ns);
@@ -168,7 +169,7 @@ class Fold final : public SpanSink {
   WatchFigures watch_;
   AmountTable amounts_;
   MemoryTable memory_;
-  std::vector<std::uint64_t> operator_ns_;  // by name: in all recorded steps, on the host
+  OperatorTimes operator_times_;  // in all recorded steps
   ShapeTable shapes_;
   Ledger activities_;
   Ledger nodes_;

@@ -1,9 +1,8 @@
 // The end of a fold: sums and series become a Profile.
 #include <algorithm>
 #include <numeric>
-#include <string_view>
+#include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "attribute/fold.h"
@@ -30,18 +29,6 @@ void add_closing(Health& health, const Health& closing) {
   health.gpu.early = told.early;
   health.gpu.earlier_graphs = told.earlier_graphs;
   health.notes.insert(health.notes.end(), closing.notes.begin(), closing.notes.end());
-}
-
-void Fold::fill_operator_times(Profile& profile) const {
-  if (profile.operators.empty()) return;
-  std::unordered_map<std::string_view, std::uint64_t> times;
-  for (std::size_t i = 0; i < operator_ns_.size(); ++i)
-    times[dictionary_.names[i]] += operator_ns_[i];
-  const auto steps = static_cast<double>(std::max<std::uint64_t>(1, table_.steps()));
-  for (Operator& op : profile.operators) {
-    if (const auto found = times.find(op.name); found != times.end())
-      op.host_ns = static_cast<double>(found->second) / steps;
-  }
 }
 
 Profile Fold::finish(std::uint64_t end_ns) {
@@ -97,7 +84,8 @@ Profile Fold::finish(std::uint64_t end_ns) {
   amounts_.fill(profile, dictionary_);
   memory_.fill(profile);
   for (std::string& note : memory_.notes()) notes_.push_back(std::move(note));
-  fill_operator_times(profile);
+  operator_times_.fill(profile.operators, dictionary_,
+                       static_cast<double>(std::max<std::uint64_t>(1, table_.steps())));
   shapes_.fill(profile, dictionary_.names);
   profile.idle = device_idle_.idle(table_.steps());
   fill_health(profile.health);

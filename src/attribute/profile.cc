@@ -73,6 +73,8 @@ std::string_view cause_text(Cause cause) noexcept {
       return "no correlation id: nothing ties it to the call that asked for it";
     case Cause::kBeforeWindow:
       return "asked of the device before the recording began";
+    case Cause::kSharedCorrelation:
+      return "has the correlation id of something else that the device did";
   }
   return "";
 }

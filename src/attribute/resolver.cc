@@ -218,8 +218,18 @@ void Resolver::remember_place(LaneState& state, const Record& record) {
   if (state.places == nullptr) state.places = std::make_unique<Places>();
   Places& places = *state.places;
   ++places.numbered;
-  places.changes.push_back({state.now_ns, place});
+  const bool is_open = state.last_layer != kNoLayer;
+  places.changes.push_back({state.now_ns, place, is_open});
+  if (is_open) places.changes.back().place.cause = Cause::kAfterLayers;
   if (places.changes.size() > most_places_) places.changes.pop_front();
+}
+
+// What has run since the last layer ended belongs here.
+void Resolver::settle_place(LaneState& state, Context context) {
+  if (state.places == nullptr || state.places->changes.empty()) return;
+  Change& last = state.places->changes.back();
+  if (!std::exchange(last.is_open, false)) return;
+  last.place = {context.layer, context.phase, context.cause, 0};
 }
 
 std::optional<Resolver::Place> Resolver::place_of_frame(std::uint64_t frame) const {
@@ -230,7 +240,9 @@ std::optional<Resolver::Place> Resolver::place_of_frame(std::uint64_t frame) con
   if (places == nullptr || number > places->numbered) return std::nullopt;
   const std::uint64_t back = places->numbered - number;
   if (back >= places->changes.size()) return Place{.cause = Cause::kOldScope};
-  return places->changes[places->changes.size() - 1 - back].place;
+  const Change& change = places->changes[places->changes.size() - 1 - back];
+  if (change.is_open) return std::nullopt;
+  return change.place;
 }
 
 Resolver::Place Resolver::place_at(std::uint32_t tid, std::uint64_t ns) const {
@@ -262,9 +274,11 @@ bool Resolver::hold_back(Lane lane, LaneState& state, const Record& record) {
   const LayerId last = std::exchange(state.last_layer, kNoLayer);
   const LayerId owner =
       record.kind == RecordKind::kScopeBegin ? common_parent(last, LayerId{record.id}) : kNoLayer;
-  release_held(lane, state,
-               owner != kNoLayer ? Context{owner, Phase::kForward, Cause::kInferred}
-                                 : Context{kNoLayer, Phase::kOther, Cause::kAfterLayers});
+  const Context context = owner != kNoLayer
+                              ? Context{owner, Phase::kForward, Cause::kInferred}
+                              : Context{kNoLayer, Phase::kOther, Cause::kAfterLayers};
+  release_held(lane, state, context);
+  settle_place(state, context);
   return false;
 }
 
@@ -351,7 +365,9 @@ void Resolver::finish(std::uint64_t now_ticks) {
 
 // Closes what is open, as cut: its own ends will not come.
 void Resolver::abandon(Lane lane, LaneState& state, std::uint64_t at_ns) {
-  release_held(lane, state, {kNoLayer, Phase::kOther, Cause::kAfterLayers});
+  constexpr Context kAfterLayers{kNoLayer, Phase::kOther, Cause::kAfterLayers};
+  release_held(lane, state, kAfterLayers);
+  settle_place(state, kAfterLayers);
   state.last_layer = kNoLayer;
   state.now_ns = std::max(state.now_ns, at_ns);
   settle_ops(lane, state);

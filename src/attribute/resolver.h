@@ -53,7 +53,7 @@ class Resolver final : public RecordConsumer {
   // For what a device did: from now on it is remembered what ran after each numbered record, so
   // many of a thread.
   void remember_places(std::size_t most) { most_places_ = most; }
-  // What ran after the record with this id; nothing if that was not resolved yet.
+  // What ran after the record with this id; nothing if that is not known yet.
   std::optional<Place> place_of_frame(std::uint64_t frame) const;
   // What ran on the system's thread of this number.
   Place place_at(std::uint32_t tid, std::uint64_t ns) const;
@@ -99,6 +99,7 @@ class Resolver final : public RecordConsumer {
   struct Change {
     std::uint64_t ns;
     Place place;
+    bool is_open = false;  // it shows only when the next layer begins, as for inference below
   };
   // What ran after each of the thread's numbered records, of which the last is number `numbered`.
   struct Places {
@@ -160,6 +161,7 @@ class Resolver final : public RecordConsumer {
   void share_intervals();
 
   void remember_place(LaneState& state, const Record& record);
+  static void settle_place(LaneState& state, Context context);
   static Context current(const LaneState& state);
   static Context current(const LaneState& state, const Frame* innermost);
   static const Frame* innermost_running(const LaneState& state);

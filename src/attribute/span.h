@@ -51,8 +51,9 @@ enum class Cause : std::uint8_t {
                   // that launched the graph, if one did
   kNoCorrelation,  // what a device did, with nothing that ties it to a call
   kBeforeWindow,   // likewise, asked for before the recording began
+  kSharedCorrelation,  // likewise, with the correlation id of something else
 };
-inline constexpr std::size_t kCauseCount = 16;
+inline constexpr std::size_t kCauseCount = 17;
 
 // A sentence for people: "the node was made outside any module".
 std::string_view cause_text(Cause cause) noexcept;

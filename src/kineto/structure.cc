@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "kineto/waits.h"
+
 namespace layertrace::kineto {
 namespace {
 
@@ -65,7 +67,7 @@ class Survey {
   std::vector<Parent> parents_;
   std::vector<std::uint32_t> order_;  // in which modules are first called
   std::vector<StepMark> steps_;
-  std::vector<LossStretch> losses_;
+  std::vector<Stretch> losses_;
   std::vector<std::size_t> depths_;     // of the layers
   std::vector<std::uint16_t> pending_;  // threads on which a model's forward is over
 };
@@ -206,8 +208,10 @@ Structure Survey::finish() {
   std::unordered_set<std::string> paths;
   for (const std::uint32_t module : order_) define(structure, module, paths);
   take_steps(structure);
-  structure.losses = std::move(losses_);
-  std::ranges::stable_sort(structure.losses, {}, &LossStretch::start_ns);
+  structure.stretches = std::move(losses_);
+  const std::vector<Stretch> waits = find_waits(trace_);
+  structure.stretches.insert(structure.stretches.end(), waits.begin(), waits.end());
+  std::ranges::stable_sort(structure.stretches, {}, &Stretch::start_ns);
   return structure;
 }
 

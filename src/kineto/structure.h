@@ -1,5 +1,5 @@
-// What a trace is made of, seen from afar: its steps, the tree of its modules, and where the loss
-// is computed.
+// What a trace is made of, seen from afar: its steps, the tree of its modules, where the loss is
+// computed, and where a thread waits for the backward.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,18 @@ struct StepMark {
   std::uint16_t thread = 0;
 };
 
-// From the end of a model's forward to the beginning of the backward.
-struct LossStretch {
+// Of a phase that no event tells of: from the end of a model's forward to the beginning of the
+// backward the loss, while others run the backward a wait for them.
+struct Stretch {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
   std::uint16_t thread = 0;
+  Phase phase = Phase::kLoss;
 };
 
 struct Structure {
   std::vector<StepMark> steps;  // in order, not overlapping
-  std::vector<LossStretch> losses;
+  std::vector<Stretch> stretches;  // in order of time
   std::vector<LayerDef> layers;          // parents before children
   std::vector<LayerId> layer_of_module;  // by the module's number
   bool has_modules = false;

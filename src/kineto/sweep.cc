@@ -44,7 +44,7 @@ void Sweep::run() {
   for (std::size_t i = 0; i < trace_.host.size(); ++i) {
     const HostEvent& event = trace_.host[i];
     mark_until(event.start_ns);
-    begin_losses_until(event.start_ns);
+    begin_stretches_until(event.start_ns);
     hand_on_until(i);
     if (event.kind == HostKind::kCall) {
       add_call(event, i);
@@ -87,20 +87,23 @@ void Sweep::mark_until(std::int64_t ns) {
   }
 }
 
-void Sweep::begin_losses_until(std::int64_t ns) {
-  for (; next_loss_ < structure_.losses.size(); ++next_loss_) {
-    const LossStretch& loss = structure_.losses[next_loss_];
-    if (loss.start_ns > ns) return;
-    Lane& lane = lanes_[loss.thread];
-    close_until(loss.thread, lane, {.start_ns = loss.start_ns, .end_ns = loss.end_ns});
-    close_run(loss.thread, lane);
-    push_frame(
-        loss.thread, lane,
-        {.kind = SpanKind::kRegion,
-         .start_ns = loss.start_ns,
-         .end_ns = loss.end_ns,
-         .place = {kNoLayer, Phase::kLoss, Cause::kNone, 0}},
-        {.start_ns = ns_of(loss.start_ns), .kind = SpanKind::kRegion, .phase = Phase::kLoss});
+void Sweep::begin_stretches_until(std::int64_t ns) {
+  for (; next_stretch_ < structure_.stretches.size(); ++next_stretch_) {
+    const Stretch& stretch = structure_.stretches[next_stretch_];
+    if (stretch.start_ns > ns) return;
+    Lane& lane = lanes_[stretch.thread];
+    close_until(stretch.thread, lane, {.start_ns = stretch.start_ns, .end_ns = stretch.end_ns});
+    close_run(stretch.thread, lane);
+    // An annotation around it tells the phase better.
+    if (stretch.phase == Phase::kBackward && place_of(lane).phase != Phase::kOther) continue;
+    push_frame(stretch.thread, lane,
+               {.kind = SpanKind::kRegion,
+                .start_ns = stretch.start_ns,
+                .end_ns = stretch.end_ns,
+                .place = {kNoLayer, stretch.phase, Cause::kNone, 0}},
+               {.start_ns = ns_of(stretch.start_ns),
+                .kind = SpanKind::kRegion,
+                .phase = stretch.phase});
   }
 }
 

@@ -64,7 +64,7 @@ class Sweep {
   void open_lanes();
   void mark_until(std::int64_t ns);
   void mark_step(const StepMark& step);
-  void begin_losses_until(std::int64_t ns);
+  void begin_stretches_until(std::int64_t ns);
   void hand_on_until(std::size_t order);
 
   void add(const HostEvent& event);
@@ -105,7 +105,7 @@ class Sweep {
   std::vector<Call> calls_{1};  // by number
   std::size_t next_step_ = 0;
   bool step_begun_ = false;
-  std::size_t next_loss_ = 0;
+  std::size_t next_stretch_ = 0;
   std::size_t next_device_ = 0;
   std::vector<std::uint32_t> chain_;  // scratch: calls around a node, outermost first
   OperatorLayers operator_layers_;    // where there are no modules

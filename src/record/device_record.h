@@ -46,6 +46,7 @@ struct DeviceLaunch {
   std::uint32_t tid = 0;
   NameId name = kNoName;  // "cudaLaunchKernel"
   CallKind kind = CallKind::kAsk;
+  bool asks_for_many = false;  // things at once: what a graph holds, a batch of copies
 };
 
 // The innermost scope that was open on the thread of that call.

@@ -175,7 +175,7 @@ double operator_time_share(const Profile& profile, const Operator& op) {
 
 std::vector<Sentence> amount_sentences(const Profile& profile, const Glyphs& glyphs) {
   std::vector<Sentence> out;
-  if (!has_amounts(profile) && profile.operators.empty()) return out;
+  if (!has_amounts(profile) && !has_counts(profile)) return out;
   const bool has_rates = roofline::step_work(profile).model.flops > 0 && profile.step_ns.mean > 0;
   if (has_rates && !profile.run.summary) {
     out.push_back({utilization_text(profile, glyphs)});

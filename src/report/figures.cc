@@ -108,6 +108,10 @@ bool has_phases_for_layers(const Profile& profile) {
                              [](const Layer& layer) { return layer.type == "phase"; });
 }
 
+bool has_counts(const Profile& profile) {
+  return std::ranges::any_of(profile.operators, &Operator::counted);
+}
+
 bool has_amounts(const Profile& profile) {
   const auto is_counted = [](const PhaseStats& phase) { return !phase.amounts.empty(); };
   return std::ranges::any_of(profile.outside, is_counted) ||

@@ -58,6 +58,8 @@ bool has_phases_for_layers(const Profile& profile);
 
 // Operators were counted, and something came of it.
 bool has_amounts(const Profile& profile);
+// Were operators counted? They may be listed by their times alone.
+bool has_counts(const Profile& profile);
 
 // The GPU's times: of kernels, or by CUDA events where there is nothing else.
 struct GpuTimes {

@@ -136,6 +136,7 @@ Json device_json(const DeviceInfo& device) {
 Json operator_json(const Operator& op) {
   return {{"name", op.name},
           {"calls", number(op.calls)},
+          {"counted", op.counted},
           {"flops", number(op.amounts.flops)},
           {"macs", number(op.amounts.macs())},
           {"aux_flops", number(op.amounts.aux_flops)},

@@ -222,7 +222,7 @@ std::string cost_sentence(const Profile& profile, const Glyphs& glyphs) {
       "time.{}",
       share, format_time(health.scope_cost_ns, glyphs), op_cost,
       format_time(static_cast<double>(health.writer_cpu_ns), glyphs),
-      profile.operators.empty() ? "" : " What counting took is not in this.");
+      !has_counts(profile) ? "" : " What counting took is not in this.");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attribute/fold.h"
@@ -28,10 +29,12 @@ class DeviceLog final : public SpanSink {
         dictionary_.names[index(span.what.name)] + " " + std::string(phase_name(span.phase)) + " ";
     line += span.layer != kNoLayer ? "'" + dictionary_.layers[index(span.layer)].path + "'"
                                    : "<" + std::string(cause_text(span.cause)) + ">";
+    causes.push_back(span.cause);
     lines.push_back(line + " [" + std::to_string(span.start_ns) + "," +
                     std::to_string(span.end_ns) + ") asked " + std::to_string(span.launch_ns));
   }
   std::vector<std::string> lines;
+  std::vector<Cause> causes;
 
  private:
   const Dictionary& dictionary_;
@@ -130,6 +133,85 @@ TEST_F(Devices, WaitForTheirCallAndForTheHost) {
   EXPECT_EQ(log_.lines, Lines{"gemm forward 'a' [1001,1011) asked 25"});
   devices_.settle(1000);
   EXPECT_EQ(log_.lines.size(), 1u);  // once
+}
+
+// Of a module without a scope of its own: whose it is shows when the next layer begins.
+TEST(InferredDevices, WaitForTheNextLayer) {
+  constexpr std::uint32_t kSession = 7;
+  Script script({"", "block", "block.a", "block.b", "c"});
+  script.thread(1)
+      .on(0)                // record 1
+      .enter(10, "block.a")  // 2
+      .leave(20)            // 3: between layers
+      .op(21, 22, "add")
+      .enter(30, "block.b")  // 4
+      .leave(40)            // 5: between layers
+      .enter(50, "c")       // 6
+      .leave(60)            // 7: after the last
+      .step(100, 0);        // 8
+  DeviceLog log(script.dictionary);
+  Resolver resolver(script.dictionary, log, TickScale{}, 1000, /*infers=*/true);
+  DeviceResolver devices(script.dictionary, resolver, log, TickScale{}, kSession);
+  resolver.remember_places(100);
+  resolver.open_lane(script.thread(1).lane(), 1, 101, "");
+  std::uint32_t correlation = 0;
+  for (const auto& [at, frame] : {std::pair{25, 3}, std::pair{45, 5}, std::pair{65, 7}}) {
+    ++correlation;
+    devices.tag({frame_id(kSession, 1, static_cast<std::uint64_t>(frame)), correlation});
+    devices.launch({static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at) + 1, correlation,
+                    101});
+    DeviceActivity activity;
+    activity.start_ticks = 1000 + correlation;
+    activity.end_ticks = 1010 + correlation;
+    activity.correlation = correlation;
+    activity.name = script.name("add_kernel");
+    devices.activity(activity);
+  }
+  std::vector<std::size_t> known;
+  for (const auto& each : script.in_order()) {
+    resolver.index(each.lane, {&each.record, 1});
+    resolver.resolve(each.lane, {&each.record, 1});
+    devices.settle(each.record.ticks + 1);
+    known.push_back(log.lines.size());
+  }
+  EXPECT_EQ(known, (std::vector<std::size_t>{0, 0, 0, 0, 0, 1, 1, 2, 2, 3}));
+  EXPECT_EQ(log.lines, (Lines{"add_kernel forward 'block' [1001,1011) asked 25",
+                              "add_kernel forward '' [1002,1012) asked 45",
+                              "add_kernel other <" +
+                                  std::string(cause_text(Cause::kAfterLayers)) +
+                                  "> [1003,1013) asked 65"}));
+  EXPECT_EQ(log.causes, (std::vector<Cause>{Cause::kInferred, Cause::kInferred,
+                                            Cause::kAfterLayers}));
+}
+
+TEST_F(Devices, WithTheIdOfAnotherAreSaidToBe) {
+  resolve_host();
+  ask(1, 25, 1, 3);
+  devices_.activity(kernel(1));
+  devices_.settle(1000);
+  devices_.activity(kernel(1, "other"));  // its own id went amiss
+  devices_.settle(1000);
+  EXPECT_EQ(log_.lines, (Lines{"gemm forward 'a' [1001,1011) asked 25",
+                               "other other <" + std::string(cause_text(Cause::kSharedCorrelation)) +
+                                   "> [1001,1011) asked 0"}));
+}
+
+TEST_F(Devices, OfOneCallMayBeManyWhereItAsksForMany) {
+  resolve_host();
+  devices_.tag({frame_id(kSession, 1, 3), 1});
+  devices_.launch({25, 26, 1, 101, kNoName, CallKind::kAsk, /*asks_for_many=*/true});
+  ask(2, 27, 1, 3);
+  for (const char* name : {"gemm", "relu"}) devices_.activity(kernel(1, name));
+  for (const char* name : {"first half", "second half"}) {
+    DeviceActivity piece = kernel(2, name);
+    piece.kind = DeviceKind::kCopy;
+    devices_.activity(piece);
+  }
+  devices_.settle(1000);
+  EXPECT_EQ(log_.lines, (Lines{"gemm forward 'a' [1001,1011) asked 25",
+                               "relu forward 'a' [1001,1011) asked 25",
+                               "first half forward 'a' [1002,1012) asked 27",
+                               "second half forward 'a' [1002,1012) asked 27"}));
 }
 
 TEST_F(Devices, WithoutACallAreSaidToBe) {

@@ -427,6 +427,55 @@ TEST(ImportedWithoutModules, HaveTimesOnTheHostByStepPhaseAndOperator) {
   }
 }
 
+// The thread that called the backward has nothing in the trace but a gap.
+TEST(ImportedWithoutModules, WaitForTheBackwardThatOtherThreadsRun) {
+  MadeUpTrace trace;
+  trace.x("user_annotation", "ProfilerStep#3", 1000, 1000)
+      .forward_op("aten::linear", 41, 1100, 100)
+      .launch(1, 1110)
+      .node("AddmmBackward0", 41, 1300, 200)  // [1300, 1500)
+      .launch(2, 1310, 2)
+      .x("cpu_op", "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1500, 80,
+         "", 2)
+      .x("user_annotation", "Optimizer.step#SGD.step", 1600, 100)
+      .launch(3, 1610)
+      .forward_op("aten::mul", 42, 1750, 10)
+      .node("MulBackward0", 42, 1800, 50)  // a second pass, [1800, 1850)
+      .launch(4, 1810, 2)
+      .x("cpu_op", "aten::item", 1840, 20)  // its end is cut by what the thread does next
+      .kernel(1, 1200, 10)
+      .kernel(2, 1400, 10)
+      .kernel(3, 1650, 10)
+      .kernel(4, 1820, 10);
+  const auto profile = trace.import();
+  ASSERT_TRUE(profile);
+  ASSERT_EQ(profile->steps.size(), 1U);
+  const auto phase_ns = [&](Phase phase) {
+    return profile->steps[0].phase_ns[static_cast<std::size_t>(phase)];
+  };
+  EXPECT_EQ(phase_ns(Phase::kForward), 130'000U);
+  EXPECT_EQ(phase_ns(Phase::kBackward), 280'000U + 40'000U);
+  EXPECT_EQ(phase_ns(Phase::kOptimizer), 100'000U);
+  EXPECT_EQ(phase_ns(Phase::kOther), 1'000'000U - 550'000U);
+  // Who waits does not work: the time is the nodes', and counts once.
+  EXPECT_EQ(profile->find("backward")->phase(Phase::kBackward).host_ns.mean, 330'000);
+  EXPECT_EQ(profile->outside[static_cast<std::size_t>(Phase::kBackward)].host_ns.mean, 0);
+}
+
+TEST(ImportedWithoutModules, DoNotWaitForABackwardOfTheirOwnThread) {
+  const auto profile = MadeUpTrace()
+                           .x("user_annotation", "ProfilerStep#3", 1000, 1000)
+                           .forward_op("aten::linear", 41, 1100, 100)
+                           .node("AddmmBackward0", 41, 1300, 200, /*tid=*/1)
+                           .x("cpu_op", "aten::mm", 1310, 100)
+                           .import();
+  ASSERT_TRUE(profile);
+  ASSERT_EQ(profile->steps.size(), 1U);
+  const auto& phases = profile->steps[0].phase_ns;
+  EXPECT_EQ(phases[static_cast<std::size_t>(Phase::kBackward)], 200'000U);
+  EXPECT_EQ(phases[static_cast<std::size_t>(Phase::kOther)], 700'000U);
+}
+
 TEST(ImportedWithoutModules, ShowOperatorsOfTheHostWhereThereIsNoDevice) {
   const auto profile = MadeUpTrace()
                            .x("cpu_op", "aten::linear", 100, 40)

@@ -355,7 +355,7 @@ TEST(LayersJson, TellsWhatTheDeviceCanDoAndWhatWasUsed) {
   EXPECT_EQ(json["counted_share"], 1);
   EXPECT_EQ(json["uncounted"], Json::parse(R"([{"name": "my::op", "calls": 2, "share": 0.25}])"));
   ASSERT_EQ(json["operators"].size(), 2u);
-  EXPECT_EQ(json["operators"][0], Json::parse(R"({"name": "aten::mm", "calls": 4,
+  EXPECT_EQ(json["operators"][0], Json::parse(R"({"name": "aten::mm", "calls": 4, "counted": true,
     "flops": 16000000000, "macs": 8000000000, "aux_flops": 0, "flops_causal": 16000000000,
     "bytes": 80000000, "activations": 500000, "host_ns": 3000})"));
 

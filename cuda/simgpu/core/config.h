@@ -37,6 +37,7 @@ enum class FaultKind : std::uint8_t {
   kDeviceLost,            // after N launches
   kAllocationFails,       // the N-th allocation
 };
+inline constexpr std::size_t kFaultKinds = 13;
 
 struct FaultName {
   FaultKind kind;

@@ -297,14 +297,18 @@ const Kernel& Machine::kernel_named(std::string_view name) {
 
 bool Machine::count_launch() noexcept {
   const std::uint64_t number = launches_.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (const auto last = config_.fault(FaultKind::kDeviceLost); last && number > *last)
+  if (const auto last = config_.fault(FaultKind::kDeviceLost); last && number > *last) {
+    count_fault(FaultKind::kDeviceLost);
     lost_.store(true, std::memory_order_relaxed);
+  }
   return !lost();
 }
 
 bool Machine::count_allocation() noexcept {
   const std::uint64_t number = allocations_.fetch_add(1, std::memory_order_relaxed) + 1;
-  return config_.fault(FaultKind::kAllocationFails) != number && !lost();
+  const bool fails = config_.fault(FaultKind::kAllocationFails) == number;
+  if (fails) count_fault(FaultKind::kAllocationFails);
+  return !fails && !lost();
 }
 
 }  // namespace simgpu

@@ -2,7 +2,9 @@
 // process; the runtime, the driver, cuBLAS and CUPTI are faces of it.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -76,6 +78,13 @@ class Machine {
   explicit Machine(Config config);
 
   const Config& config() const noexcept { return config_; }
+  // What goes wrong on purpose is counted, so that a test can hold a tool's own count against it.
+  void count_fault(FaultKind kind) noexcept {
+    faults_[static_cast<std::size_t>(kind)].fetch_add(1, std::memory_order_relaxed);
+  }
+  std::uint64_t faults(FaultKind kind) const noexcept {
+    return faults_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+  }
   const DeviceProfile& profile() const noexcept { return *config_.profile; }
   DeviceClock& clock() noexcept { return clock_; }
   Memory& memory() noexcept { return memory_; }
@@ -176,6 +185,7 @@ class Machine {
   mutable std::shared_mutex kernels_mutex_;
   std::unordered_map<const void*, const Kernel*> kernels_;
   std::unordered_map<std::string, Kernel> names_;
+  std::array<std::atomic<std::uint64_t>, kFaultKinds> faults_{};
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> allocations_{0};
   std::atomic<bool> lost_{false};

@@ -169,6 +169,7 @@ void Delivery::deliver(bool everything, bool forced) {
   if (!everything) return;
   if (current_.memory != nullptr) {
     if (config().fault(FaultKind::kLateBuffer) && has_thread_) {
+      Machine::instance().count_fault(FaultKind::kLateBuffer);
       late_ = take_current();
     } else {
       complete(take_current());
@@ -192,6 +193,7 @@ void Delivery::give_back_spares() {
 void Delivery::put(const RecordQueue::Entry& record) {
   const std::size_t size = record.head.size;
   if (config().fault_at(FaultKind::kDropRecords, ++records_)) {
+    Machine::instance().count_fault(FaultKind::kDropRecords);
     dropped_.fetch_add(1);
     return;
   }
@@ -226,7 +228,10 @@ Delivery::Buffer Delivery::take_current() {
 void Delivery::complete(Buffer buffer) {
   const auto give = complete_.load();
   if (give == nullptr) return;
-  if (config().fault_at(FaultKind::kNullBuffer, ++buffers_)) give(nullptr, 0, nullptr, 0, 0);
+  if (config().fault_at(FaultKind::kNullBuffer, ++buffers_)) {
+    Machine::instance().count_fault(FaultKind::kNullBuffer);
+    give(nullptr, 0, nullptr, 0, 0);
+  }
   give(nullptr, 0, buffer.memory, buffer.size, buffer.used);
 }
 

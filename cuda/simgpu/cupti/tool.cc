@@ -190,16 +190,20 @@ Span Tool::in_stream(const Activity& activity) {
 void Tool::spoil(Record& record) {
   TimeFields fields{};
   if (!spoils_ || !time_fields(record.bytes, &fields)) return;
-  const auto is_nth = [this](FaultKind kind) {
-    return Machine::instance().config().fault_at(kind, device_records_);
+  Machine& machine = Machine::instance();
+  // Asked last: it counts what it grants.
+  const auto is_nth = [&](FaultKind kind) {
+    const bool comes = machine.config().fault_at(kind, device_records_);
+    if (comes) machine.count_fault(kind);
+    return comes;
   };
   const std::lock_guard lock(mutex_);
   ++device_records_;
   std::uint64_t& last_end = told_ends_[record.head.order];
-  if (is_nth(FaultKind::kOverlap) && last_end != 0 && *fields.start >= last_end)
+  if (last_end != 0 && *fields.start >= last_end && is_nth(FaultKind::kOverlap))
     *fields.start = last_end - (*fields.end - *fields.start) / 2 - 1;
   last_end = *fields.end;
-  if (is_nth(FaultKind::kDuplicateCorrelation) && last_correlation_ != 0)
+  if (last_correlation_ != 0 && is_nth(FaultKind::kDuplicateCorrelation))
     *fields.correlation = last_correlation_;
   last_correlation_ = *fields.correlation;
   if (is_nth(FaultKind::kReversedTimestamps)) std::swap(*fields.start, *fields.end);

@@ -1,5 +1,5 @@
-// Operators that were counted, per step: a row for each; or for each layer and phase that calls it,
-// too.
+// Operators, per step: a row for each; or for each layer and phase that calls it, too. Where none
+// were counted, only their calls and times are known.
 #include <string>
 #include <vector>
 
@@ -47,6 +47,9 @@ Table operators_table(const Profile& profile, const TableOptions& options) {
   const auto if_whole = [](const OperatorRow& row, double value) {
     return row.whole ? cell(value) : TableValue();
   };
+  const auto if_counted = [](const OperatorRow& row, double value) {
+    return row.op->counted ? cell(value) : TableValue();
+  };
   sheet.text("name", [](const OperatorRow& row) { return row.op->name; });
   if (options.by_layer) {
     sheet
@@ -56,24 +59,29 @@ Table operators_table(const Profile& profile, const TableOptions& options) {
   }
   sheet.real("calls", "per step", [](const OperatorRow& row) { return row.sum.calls; })
       .real("uncounted", "per step",
-            [=](const OperatorRow& row) { return if_whole(row, row.op->uncounted); })
+            [=](const OperatorRow& row) {
+              return row.whole ? if_counted(row, row.op->uncounted) : TableValue();
+            })
       .detail()
-      .real("flops", "FLOP", [](const OperatorRow& row) { return row.sum.amounts.flops; })
+      .real("flops", "FLOP",
+            [=](const OperatorRow& row) { return if_counted(row, row.sum.amounts.flops); })
       .real("flops_share", "share",
             [=](const OperatorRow& row) {
               return all_flops > 0 ? cell(row.sum.amounts.flops / all_flops) : TableValue();
             })
-      .real("macs", "MAC", [](const OperatorRow& row) { return row.sum.amounts.macs(); })
+      .real("macs", "MAC",
+            [=](const OperatorRow& row) { return if_counted(row, row.sum.amounts.macs()); })
       .detail()
-      .real("aux_flops", "FLOP", [](const OperatorRow& row) { return row.sum.amounts.aux_flops; })
-      .real("moved_bytes", "bytes", [](const OperatorRow& row) { return row.sum.amounts.bytes; })
+      .real("aux_flops", "FLOP",
+            [=](const OperatorRow& row) { return if_counted(row, row.sum.amounts.aux_flops); })
+      .real("moved_bytes", "bytes",
+            [=](const OperatorRow& row) { return if_counted(row, row.sum.amounts.bytes); })
       .real("activations", "elements",
-            [](const OperatorRow& row) { return row.sum.amounts.activations; })
+            [=](const OperatorRow& row) { return if_counted(row, row.sum.amounts.activations); })
       .detail()
       .real("host_ns", "ns", [=](const OperatorRow& row) {
-        return profile.run.ops && !profile.run.summary && profile.run.device.empty()
-                   ? if_whole(row, row.op->host_ns)
-                   : TableValue();
+        return profile.run.ops && !profile.run.summary ? if_whole(row, row.op->host_ns)
+                                                       : TableValue();
       });
   return sheet.take();
 }

@@ -65,6 +65,7 @@ const TableColumn* Table::find(std::string_view column) const noexcept {
 }
 
 Result<TableKind> parse_table_kind(std::string_view name) {
+  if (name == "ops") name = "operators";  // as the command says
   return tables::parse(tables::kKindNames, "table", name);
 }
 

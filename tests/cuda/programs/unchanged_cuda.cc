@@ -19,7 +19,10 @@ struct NetImpl : nn::Module {
     register_module("head", head);
   }
   torch::Tensor forward(const torch::Tensor& x) {
-    return head(norm(pool(relu(bn(conv(x)))).flatten(1)));
+    const torch::Tensor features = relu(bn(conv(x)));
+    // Between layers the model works itself, too.
+    const torch::Tensor pooled = pool(features * torch::sigmoid(features)).flatten(1);
+    return head(norm(torch::tanh(pooled) + pooled));
   }
   nn::Conv2d conv{nn::Conv2dOptions(3, 8, 3).padding(1)};
   nn::BatchNorm2d bn{8};

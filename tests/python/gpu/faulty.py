@@ -3,12 +3,16 @@
     faulty.py alone|recorded|required
 
 One line for each step, then an error if there is one; alone, or under layertrace, which writes
-faulty.pftrace. The exit code is the program's own.
+faulty.pftrace. The exit code is the program's own. What the simulation did wrong, by its own count,
+is in injected.json.
 """
 
 import contextlib
+import ctypes
 import hashlib
+import json
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -27,6 +31,17 @@ def session_of(model, how):
     import layertrace
 
     return layertrace.profile(model, output="faulty.pftrace", require_gpu=how == "required")
+
+
+def injected():
+    """Of each fault so far, as the simulation counts them."""
+    count = ctypes.CDLL(None).simgpu_faults
+    count.restype = ctypes.c_uint64
+    names = (
+        "drop_records zero_timestamps reversed_timestamps late_buffer null_buffer"
+        " duplicate_correlation overlap device_lost allocation_fails"
+    )
+    return {name: count(name.encode()) for name in names.split()}
 
 
 def main(how):
@@ -57,3 +72,5 @@ if __name__ == "__main__":
             raise
         print(type(error).__name__, str(error).splitlines()[0], flush=True)
         sys.exit(7)
+    finally:
+        Path("injected.json").write_text(json.dumps(injected()))

@@ -67,7 +67,7 @@ def test_every_layer_has_its_kernels(profiles: Any) -> None:
     (test_kernels.py)."""
     counts = kernels_of(profiles["session"])
     assert {(path, phase) for path, phase, _ in counts} == {
-        (path, phase) for path in LAYERS for phase in ("forward", "backward")
+        (path, phase) for path in LAYERS | {""} for phase in ("forward", "backward")
     }
     assert {count % (LAST - FIRST) for count in counts.values()} == {0}
 
@@ -77,8 +77,16 @@ def test_a_script_that_was_not_changed(profiles: Any) -> None:
 
 
 def test_a_cpp_program_that_was_not_rebuilt(profiles: Any) -> None:
-    """What a layer does is the same in both languages; C++ enters only LibTorch's own layers."""
+    """What a layer does is the same in both languages. C++ enters only LibTorch's own layers: what
+    the model does between them is its own by inference, and said to be."""
     assert kernels_of(profiles["cpp"]) == kernels_of(profiles["session"])
+    own = [count for (path, phase, _), count in kernels_of(profiles["cpp"]).items() if not path and phase == "forward"]
+    assert sum(own) == 4 * (LAST - FIRST)  # sigmoid, mul, tanh, add
+    assert profiles["cpp"]["health"]["inferred"] >= sum(own)
+    assert profiles["session"]["health"]["inferred"] == 0
+    assert set(profiles["cpp"]["health"]["unattributed"]) <= set(
+        profiles["session"]["health"]["unattributed"]
+    ) | {"after the last layer of a module without a scope: its own, or the loss"}
     types = {
         name: {layer["path"]: layer["type"] for layer in profile["layers"] if layer["path"]}
         for name, profile in profiles.items()
