@@ -123,8 +123,7 @@ void RecordReader::read_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain
   const CuptiCalls::Call& known = calls_.of(domain, call.cbid);
   const bool timed = call.start != 0;  // CUPTI may not have the times
   consumer.launch({timed ? clock_.to_ticks(call.start) : 0, timed ? clock_.to_ticks(call.end) : 0,
-                   call.correlationId, call.threadId, known.name, known.kind,
-                   known.asks_for_many});
+                   call.correlationId, call.threadId, known.name, known.kind, known.asks_for_many});
 }
 
 void RecordReader::read(const CUpti_Activity& record, DeviceConsumer& consumer) {

@@ -141,8 +141,8 @@ bool DeviceResolver::place_pair(const DeviceEventPair& pair, bool last) {
 }
 
 // Each activity has an id of its own, says CUPTI's documentation. Of two with the same id one has
-// that of another call, and nothing tells which other: the first is believed. Only a copy or set may
-// come in pieces.
+// that of another call, and nothing tells which other: the first is believed. Only a copy or set
+// may come in pieces.
 bool DeviceResolver::is_served(Call& call, const DeviceActivity& activity) noexcept {
   if (activity.graph_node != 0 || call.launch.asks_for_many) return false;
   const bool is_piece = activity.kind != DeviceKind::kKernel && activity.kind == call.kind;

@@ -2,6 +2,7 @@
 // and phase. Sums do not depend on the order in which activities come.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -16,7 +17,7 @@ namespace layertrace {
 class KernelTable {
  public:
   // Further names become one.
-  explicit KernelTable(std::size_t most_names = 4096) : most_names_(most_names) {}
+  explicit KernelTable(std::size_t most_names = std::size_t{1} << 15) : most_names_(most_names) {}
 
   // `outside`: no step asked for it.
   void add(const DeviceSpan& span, bool outside = false);

@@ -274,9 +274,8 @@ bool Resolver::hold_back(Lane lane, LaneState& state, const Record& record) {
   const LayerId last = std::exchange(state.last_layer, kNoLayer);
   const LayerId owner =
       record.kind == RecordKind::kScopeBegin ? common_parent(last, LayerId{record.id}) : kNoLayer;
-  const Context context = owner != kNoLayer
-                              ? Context{owner, Phase::kForward, Cause::kInferred}
-                              : Context{kNoLayer, Phase::kOther, Cause::kAfterLayers};
+  const Context context = owner != kNoLayer ? Context{owner, Phase::kForward, Cause::kInferred}
+                                            : Context{kNoLayer, Phase::kOther, Cause::kAfterLayers};
   release_held(lane, state, context);
   settle_place(state, context);
   return false;

@@ -49,8 +49,8 @@ enum class Cause : std::uint8_t {
   kOldScope,      // likewise, asked for in a scope that is too long ago to be remembered
   kEarlierGraph,  // of a CUDA graph that was captured while nothing was recorded: it has the layer
                   // that launched the graph, if one did
-  kNoCorrelation,  // what a device did, with nothing that ties it to a call
-  kBeforeWindow,   // likewise, asked for before the recording began
+  kNoCorrelation,      // what a device did, with nothing that ties it to a call
+  kBeforeWindow,       // likewise, asked for before the recording began
   kSharedCorrelation,  // likewise, with the correlation id of something else
 };
 inline constexpr std::size_t kCauseCount = 17;

@@ -21,6 +21,8 @@ std::string_view reason_text(Reason reason) noexcept {
       return "a marker of the recording as a whole";
     case Reason::kInstant:
       return "an instant that is no report of memory";
+    case Reason::kHostMemory:
+      return "a report of the host's memory";
     case Reason::kCounter:
       return "a counter";
     case Reason::kUnknownCategory:

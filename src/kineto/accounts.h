@@ -18,6 +18,7 @@ enum class Reason : std::uint8_t {
   kOverhead,
   kMarker,
   kInstant,
+  kHostMemory,
   kCounter,
   kUnknownCategory,
   kUnknownKind,
@@ -28,7 +29,7 @@ enum class Reason : std::uint8_t {
   kUnpaired,
   kTooMany,
 };
-inline constexpr std::size_t kReasonCount = 16;
+inline constexpr std::size_t kReasonCount = 17;
 std::string_view reason_text(Reason reason) noexcept;
 
 class Accounts {

@@ -37,9 +37,30 @@ std::uint32_t order_at(const Trace& trace, std::int64_t ns) {
   return static_cast<std::uint32_t>(found - trace.host.begin());
 }
 
+// Where an activity says nothing of its shape or size, its call may.
+void take_shapes_of_calls(Trace& trace) {
+  if (trace.call_shapes.empty()) return;
+  std::ranges::sort(trace.call_shapes, {}, &CallShape::correlation);
+  for (DeviceEvent& device : trace.device) {
+    const LaunchShape& shape = trace.shapes[device.shape];
+    const bool is_known =
+        device.kind == DeviceKind::kKernel ? shape.grid[0] != 0 : device.bytes != 0;
+    if (is_known || !device.has_correlation) continue;
+    const auto* found = std::ranges::lower_bound(trace.call_shapes, device.correlation, {},
+                                                 &CallShape::correlation);
+    if (found == trace.call_shapes.end() || found->correlation != device.correlation) continue;
+    if (device.kind == DeviceKind::kKernel) {
+      device.shape = found->shape;
+    } else {
+      device.bytes = found->bytes;
+    }
+  }
+}
+
 }  // namespace
 
 JoinedCalls join_calls(Trace& trace) {
+  take_shapes_of_calls(trace);
   JoinedCalls joined;
   std::vector<CallId> calls;
   for (std::size_t i = 0; i < trace.host.size(); ++i) {

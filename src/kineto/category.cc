@@ -21,6 +21,8 @@ constexpr std::pair<std::string_view, Category> kCategories[] = {
     {"gpu_memset", Category::kSet},
     {"memset", Category::kSet},
     {"cuda_sync", Category::kSynchronisation},
+    {"xpu_sync", Category::kSynchronisation},
+    {"cuda_event", Category::kSynchronisation},
     {"cpu_instant_event", Category::kInstant},
     {"memory", Category::kInstant},
     {"fwdbwd", Category::kForwardBackward},

@@ -86,7 +86,7 @@ void Collector::event(const RawEvent& event, Category category) {
     case 'B':
       return begin(event, category);
     case 'E':
-      return end(event);
+      return end(event, category);
     case 'i':
     case 'I':
     case 'R':
@@ -105,40 +105,50 @@ void Collector::event(const RawEvent& event, Category category) {
 }
 
 void Collector::complete(const RawEvent& event, Category category) {
+  if (!is_wanted(event, category)) return;
+  if (const auto times = times_of(event, category)) add(event, category, *times);
+}
+
+// Of those that are not, the reason is counted.
+bool Collector::is_wanted(const RawEvent& event, Category category) {
   if (category != Category::kNone && category != Category::kOther) is_kineto_ = true;
-  const bool is_other_frame = category == Category::kPython &&
-                              !event.name.starts_with(kModulePrefix) &&
-                              !event.name.starts_with(kEnginePrefix);
-  if (is_other_frame) return accounts_.leave_out(Reason::kPythonFrame);
+  const auto leave = [this](Reason reason) {
+    accounts_.leave_out(reason);
+    return false;
+  };
   switch (category) {
+    case Category::kPython:
+      return event.name.starts_with(kModulePrefix) || event.name.starts_with(kEnginePrefix) ||
+             leave(Reason::kPythonFrame);
     case Category::kSynchronisation:
-      return accounts_.leave_out(Reason::kSynchronisation);
+      return leave(Reason::kSynchronisation);
     case Category::kDeviceAnnotation:
-      return accounts_.leave_out(Reason::kDeviceAnnotation);
+      return leave(Reason::kDeviceAnnotation);
     case Category::kOverhead:
-      return accounts_.leave_out(Reason::kOverhead);
+      return leave(Reason::kOverhead);
     case Category::kMarker:
-      return accounts_.leave_out(Reason::kMarker);
+      return leave(Reason::kMarker);
     default:
-      break;
+      return true;
   }
-  const auto times = times_of(event, category);
-  if (!times) return;
+}
+
+void Collector::add(const RawEvent& event, Category category, Times times) {
   switch (category) {
     case Category::kKernel:
     case Category::kCopy:
     case Category::kSet:
-      return add_device(event, category, *times);
+      return add_device(event, category, times);
     case Category::kPython:
-      return add_python(event, *times);
+      return add_python(event, times);
     case Category::kOperator:
-      return add_operator(event, *times, HostKind::kOperator);
+      return add_operator(event, times, HostKind::kOperator);
     case Category::kAnnotation:
-      return add_operator(event, *times, HostKind::kAnnotation);
+      return add_operator(event, times, HostKind::kAnnotation);
     case Category::kCall:
-      return add_call(event, *times);
+      return add_call(event, times);
     default:
-      return add_operator(event, *times, HostKind::kRegion);
+      return add_operator(event, times, HostKind::kRegion);
   }
 }
 
@@ -148,7 +158,11 @@ NameId Collector::intern(std::string_view name) {
   return trace_.names.intern(unescape(name));
 }
 
+// A layer takes kilobytes: modules beyond these share one.
 std::uint32_t Collector::module_number(std::string_view name) {
+  constexpr std::size_t kMostModules = 100'000;
+  if (trace_.modules.size() >= kMostModules && !module_numbers_.contains(unescape(name)))
+    name = "(others)";
   const auto [known, fresh] = module_numbers_.try_emplace(
       unescape(name), static_cast<std::uint32_t>(trace_.modules.size()));
   if (fresh) trace_.modules.push_back(known->first);
@@ -198,6 +212,14 @@ void Collector::add_device(const RawEvent& event, Category category, Times times
   device.graph_node = count_of(args.graph_node);
   device.is_collective =
       !args.collective.empty() || trace_.names.meaning(device.name).is_collective;
+  device.shape = shape_number(shape_of(args));
+  first_ns_ = std::min(first_ns_, device.start_ns);
+  last_ns_ = std::max(last_ns_, device.end_ns);
+  trace_.device.push_back(device);
+  accounts_.keep();
+}
+
+LaunchShape Collector::shape_of(const RawArgs& args) {
   LaunchShape shape;
   for (std::size_t i = 0; i < 3; ++i) {
     shape.grid[i] = fit<std::uint32_t>(count_of(args.grid[i]));
@@ -207,11 +229,7 @@ void Collector::add_device(const RawEvent& event, Category category, Times times
   shape.shared_bytes = fit<std::uint32_t>(count_of(args.shared_memory));
   const double occupancy = parse_real(args.occupancy) / 100;
   if (occupancy > 0) shape.occupancy = static_cast<float>(std::min(occupancy, 1.0));  // no NaN
-  device.shape = shape_number(shape);
-  first_ns_ = std::min(first_ns_, device.start_ns);
-  last_ns_ = std::max(last_ns_, device.end_ns);
-  trace_.device.push_back(device);
-  accounts_.keep();
+  return shape;
 }
 
 void Collector::add_python(const RawEvent& event, Times times) {
@@ -246,6 +264,10 @@ void Collector::add_call(const RawEvent& event, Times times) {
   HostEvent host{.start_ns = times.start_ns, .end_ns = times.end_ns, .kind = HostKind::kCall};
   host.name = index(intern(event.name));
   host.detail = static_cast<std::uint64_t>(parse_whole(event.args.correlation).value_or(0));
+  if (host.detail != 0 && (!event.args.grid[0].empty() || !event.args.bytes.empty())) {
+    trace_.call_shapes.push_back(
+        {host.detail, count_of(event.args.bytes), shape_number(shape_of(event.args))});
+  }
   add_host(event, host);
 }
 
@@ -255,29 +277,50 @@ void Collector::begin(const RawEvent& event, Category category) {
   const auto thread = threads_.find_or_add(event.pid, event.tid);
   const auto start = parse_microseconds(event.ts);
   if (!thread) return accounts_.leave_out(Reason::kTooMany);
-  if (!start || *start > kMostTime || *start < -kMostTime)
-    return leave_out(category, event.ts.empty() ? Reason::kNoTime : Reason::kNotANumber);
-  open_[*thread].push_back({std::string(event.name), category, *start});
+  const bool is_sound = start && *start <= kMostTime && *start >= -kMostTime;
+  if (!is_sound) leave_out(category, event.ts.empty() ? Reason::kNoTime : Reason::kNotANumber);
+  open_[*thread].push_back(keep_begin(event, category, is_sound ? start : std::nullopt));
 }
 
-void Collector::end(const RawEvent& event) {
+Collector::OpenBegin Collector::keep_begin(const RawEvent& event, Category category,
+                                           std::optional<std::int64_t> start_ns) {
+  OpenBegin kept{nullptr, {}, category, start_ns};
+  std::size_t size = event.name.size();
+  each_argument(kept.event.args, event.args,
+                [&](std::string_view&, std::string_view text) { size += text.size(); });
+  kept.texts = std::make_unique<char[]>(size + 1);
+  char* at = kept.texts.get();
+  const auto keep = [&at](std::string_view& copy, std::string_view text) {
+    if (text.empty()) return;
+    std::memcpy(at, text.data(), text.size());
+    copy = {at, text.size()};
+    at += text.size();
+  };
+  keep(kept.event.name, event.name);
+  each_argument(kept.event.args, event.args, keep);
+  return kept;
+}
+
+// Its arguments are those of the begin, and what the end tells beside or instead.
+void Collector::end(const RawEvent& event, Category category) {
   const auto thread = threads_.find_or_add(event.pid, event.tid);
   const auto at = parse_microseconds(event.ts);
   if (!thread) return accounts_.leave_out(Reason::kTooMany);
   std::vector<OpenBegin>& open = open_[*thread];
-  if (open.empty()) return accounts_.leave_out(Reason::kUnpaired);
-  const OpenBegin begun = std::move(open.back());
+  if (open.empty()) return leave_out(category, Reason::kUnpaired);
+  OpenBegin begun = std::move(open.back());
   open.pop_back();
-  accounts_.merge();  // the begin
-  if (!at || *at < begun.start_ns || *at > kMostTime)
+  accounts_.merge();  // this one, or the begin
+  if (!begun.start_ns) return;
+  if (!at || *at < *begun.start_ns || *at > kMostTime)
     return leave_out(begun.category, at ? Reason::kNegative : Reason::kNotANumber);
-  RawEvent whole = event;
-  whole.name = begun.name;
-  const bool is_operator = begun.category == Category::kOperator;
-  add_operator(whole, {begun.start_ns, *at},
-               is_operator                               ? HostKind::kOperator
-               : begun.category == Category::kAnnotation ? HostKind::kAnnotation
-                                                         : HostKind::kRegion);
+  RawEvent& whole = begun.event;
+  whole.pid = event.pid;
+  whole.tid = event.tid;
+  each_argument(whole.args, event.args, [](std::string_view& text, std::string_view told) {
+    if (!told.empty()) text = told;
+  });
+  if (is_wanted(whole, begun.category)) add(whole, begun.category, {*begun.start_ns, *at});
 }
 
 // The allocators' reports: what is in use after each of them.
@@ -286,7 +329,9 @@ void Collector::instant(const RawEvent& event, Category category) {
   const bool of_device = count_of(event.args.device_type) == 1;
   const bool is_memory = event.name == "[memory]" && !event.args.total_allocated.empty();
   if (!is_memory || !of_device || !at || *at > kMostTime || *at < -kMostTime) {
-    return accounts_.leave_out(category == Category::kMarker ? Reason::kMarker : Reason::kInstant);
+    return accounts_.leave_out(category == Category::kMarker ? Reason::kMarker
+                               : is_memory && !of_device     ? Reason::kHostMemory
+                                                             : Reason::kInstant);
   }
   is_kineto_ = true;
   HostEvent host{.start_ns = *at, .end_ns = *at, .kind = HostKind::kMemory};
@@ -326,7 +371,9 @@ void Collector::metadata(std::string_view key, std::string_view json) {
     return json.size() >= 2 && json.front() == '"' ? unescape(json.substr(1, json.size() - 2))
                                                    : std::string();
   };
+  constexpr std::size_t kMostText = std::size_t{1} << 20;  // read as a whole, they take much memory
   if (key == "schemaVersion") is_kineto_ = true;
+  if (json.size() > kMostText) return;
   if (key == "baseTimeNanoseconds") base_ns_ = parse_whole(json).value_or(0);
   if (key == "deviceProperties") take_devices(json);
   if (key == "distributedInfo") take_ranks(json);
@@ -366,7 +413,9 @@ void Collector::take_ranks(std::string_view json) {
 
 Trace Collector::finish() {
   for (auto& [thread, open] : open_) {
-    for (std::size_t i = 0; i < open.size(); ++i) accounts_.leave_out(Reason::kUnpaired);
+    for (const OpenBegin& begun : open) {
+      if (begun.start_ns) leave_out(begun.category, Reason::kUnpaired);
+    }
   }
   if (is_kineto_) drop_foreign();
   put_on_one_clock();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,8 +43,10 @@ class Collector final : public EventHandler {
   void leave_out(Category category, Reason reason);
 
   void complete(const RawEvent& event, Category category);
+  bool is_wanted(const RawEvent& event, Category category);
+  void add(const RawEvent& event, Category category, Times times);
   void begin(const RawEvent& event, Category category);
-  void end(const RawEvent& event);
+  void end(const RawEvent& event, Category category);
   void instant(const RawEvent& event, Category category);
   void flow(const RawEvent& event, Category category);
   void name_thread(const RawEvent& event);
@@ -56,16 +59,21 @@ class Collector final : public EventHandler {
   NameId intern(std::string_view name);
   std::uint32_t module_number(std::string_view name);
   std::uint32_t shape_number(const LaunchShape& shape);
+  static LaunchShape shape_of(const RawArgs& args);
   void take_devices(std::string_view json);
   void take_ranks(std::string_view json);
   void drop_foreign();
   void put_on_one_clock();
 
+  // A begin that waits for its end, with texts of its own.
   struct OpenBegin {
-    std::string name;
+    std::unique_ptr<char[]> texts;
+    RawEvent event;
     Category category;
-    std::int64_t start_ns;
+    std::optional<std::int64_t> start_ns;  // nothing where it makes no sense, and is left out
   };
+  static OpenBegin keep_begin(const RawEvent& event, Category category,
+                              std::optional<std::int64_t> start_ns);
 
   Trace trace_;
   ThreadTable threads_;

@@ -53,9 +53,30 @@ bool device_argument(JsonCursor& cursor, std::string_view key, RawArgs& args) {
   return cursor.skip();
 }
 
+// ROCm tells of a kernel's shape and a copy's size with the call that asked for it.
+bool call_argument(JsonCursor& cursor, std::string_view key, RawArgs& args) {
+  switch (key.size()) {
+    case 4:
+      if (key == "grid") return extent(cursor, args.grid);
+      if (key == "size") return cursor.scalar(args.bytes);
+      break;
+    case 5:
+      if (key == "block") return extent(cursor, args.block);
+      break;
+    case 11:
+      if (key == "correlation") return cursor.scalar(args.correlation);
+      break;
+    case 13:
+      if (key == "shared memory") return cursor.scalar(args.shared_memory);
+      break;
+    default:
+      break;
+  }
+  return cursor.skip();
+}
+
 bool memory_argument(JsonCursor& cursor, std::string_view key, RawArgs& args) {
   if (key == "Total Allocated") return cursor.scalar(args.total_allocated);
-  if (key == "Total Reserved") return cursor.scalar(args.total_reserved);
   if (key == "Device Id") return cursor.scalar(args.device_id);
   if (key == "Device Type") return cursor.scalar(args.device_type);
   return cursor.skip();
@@ -115,7 +136,8 @@ bool EventParser::field(JsonCursor& cursor, std::string_view key, RawEvent& even
     case 4:
       if (key == "name") return cursor.scalar(event.name);
       if (key == "args") {
-        if (has_category_ || !event.ph.empty()) return arguments(cursor, event);
+        // Which of them matter is known by the category; metadata has none.
+        if (has_category_ || event.ph == "M") return arguments(cursor, event);
         cursor.peek();
         arguments_at_ = cursor.at();
       }
@@ -156,8 +178,7 @@ bool EventParser::arguments(JsonCursor& cursor, RawEvent& event) {
 bool EventParser::argument(JsonCursor& cursor, std::string_view key, RawArgs& args) const {
   switch (category_) {
     case Category::kCall:
-      if (key == "correlation") return cursor.scalar(args.correlation);
-      return cursor.skip();
+      return call_argument(cursor, key, args);
     case Category::kOperator:
     case Category::kAnnotation:
       if (key == "Sequence number") return cursor.scalar(args.sequence);

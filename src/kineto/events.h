@@ -84,6 +84,13 @@ struct FlowEnd {
   std::uint16_t thread = 0;
 };
 
+// What a call tells of the activity that it asked for.
+struct CallShape {
+  std::uint64_t correlation = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t shape = 0;
+};
+
 struct Thread {
   std::string name;
   std::uint64_t tid = 0;
@@ -94,6 +101,7 @@ struct Trace {
   std::vector<std::string> modules;  // "Linear_10", by number
   std::vector<Thread> threads;
   std::vector<LaunchShape> shapes;
+  GrowingArray<CallShape> call_shapes;  // where activities do not tell it themselves
   GrowingArray<HostEvent> host;
   GrowingArray<DeviceEvent> device;
   GrowingArray<FlowEnd> forward_flows;   // at the forward operator

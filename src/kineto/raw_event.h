@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -27,13 +28,30 @@ struct RawArgs {
   std::string_view forward_thread;
   // Of a report of memory.
   std::string_view total_allocated;
-  std::string_view total_reserved;
   std::string_view device_id;
   std::string_view device_type;
   // Of metadata.
   std::string_view name;
   std::string_view labels;
 };
+
+// Goes through the members of two at once.
+template <typename Visit>
+void each_argument(RawArgs& to, const RawArgs& from, Visit visit) {
+  constexpr std::string_view RawArgs::*kMembers[] = {
+      &RawArgs::device,          &RawArgs::stream,
+      &RawArgs::context,         &RawArgs::correlation,
+      &RawArgs::registers,       &RawArgs::shared_memory,
+      &RawArgs::occupancy,       &RawArgs::bytes,
+      &RawArgs::graph_node,      &RawArgs::collective,
+      &RawArgs::sequence,        &RawArgs::forward_thread,
+      &RawArgs::total_allocated, &RawArgs::device_id,
+      &RawArgs::device_type,     &RawArgs::name,
+      &RawArgs::labels};
+  for (const auto member : kMembers) visit(to.*member, from.*member);
+  for (std::size_t i = 0; i < to.grid.size(); ++i) visit(to.grid[i], from.grid[i]);
+  for (std::size_t i = 0; i < to.block.size(); ++i) visit(to.block[i], from.block[i]);
+}
 
 struct RawEvent {
   std::string_view ph;

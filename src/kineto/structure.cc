@@ -41,6 +41,9 @@ class Survey {
     std::int64_t end_ns;
     std::uint32_t module;  // it, or the one around it
     bool in_backward;      // it is a node of autograd, or in one
+    bool is_node = false;
+    bool holds_operators = false;
+    bool makes_nodes = false;  // some of them do
   };
   struct Lane {
     std::vector<Open> open;
@@ -56,6 +59,7 @@ class Survey {
   static Open around(Lane& lane, std::int64_t ns);
   void add_module(Lane& lane, const HostEvent& event);
   void add_node(const HostEvent& event);
+  void add_operator(Lane& lane, const HostEvent& event);
   void begin_backward(std::int64_t ns);
   bool is_around(std::uint32_t module, std::uint32_t inner) const;
   LayerId define(Structure& structure, std::uint32_t module,
@@ -68,6 +72,8 @@ class Survey {
   std::vector<std::uint32_t> order_;  // in which modules are first called
   std::vector<StepMark> steps_;
   std::vector<Stretch> losses_;
+  std::size_t nodes_with_operators_ = 0;
+  std::size_t nodes_that_make_nodes_ = 0;
   std::vector<std::size_t> depths_;     // of the layers
   std::vector<std::uint16_t> pending_;  // threads on which a model's forward is over
 };
@@ -81,7 +87,11 @@ void Survey::add(const HostEvent& event) {
       return begin_backward(event.start_ns);
     case HostKind::kOperator: {
       const NameMeaning& meaning = trace_.names.meaning(NameId{event.name});
-      if (meaning.kind == NameKind::kEvaluation || meaning.kind == NameKind::kNode) add_node(event);
+      if (meaning.kind == NameKind::kEvaluation || meaning.kind == NameKind::kNode) {
+        add_node(event);
+      } else {
+        add_operator(lane, event);
+      }
       return;
     }
     case HostKind::kAnnotation: {
@@ -111,15 +121,24 @@ void Survey::add_node(const HostEvent& event) {
   begin_backward(event.start_ns);
   Lane& lane = lanes_[event.thread];
   const Open outer = around(lane, event.start_ns);
-  lane.open.push_back({event.end_ns, outer.module, true});
+  lane.open.push_back({event.end_ns, outer.module, true, /*is_node=*/true});
+}
+
+void Survey::add_operator(Lane& lane, const HostEvent& event) {
+  if (!around(lane, event.start_ns).is_node) return;
+  Open& node = lane.open.back();
+  if (!std::exchange(node.holds_operators, true)) ++nodes_with_operators_;
+  const bool makes_node = sequence_of(event) != 0 && forward_thread_of(event) == 0;
+  if (makes_node && !std::exchange(node.makes_nodes, true)) ++nodes_that_make_nodes_;
 }
 
 void Survey::begin_backward(std::int64_t ns) {
-  for (const std::uint16_t thread : pending_) {
+  std::erase_if(pending_, [&](std::uint16_t thread) {
+    if (lanes_[thread].model_end_ns > ns) return false;  // a backward within the forward
     const std::int64_t from_ns = std::exchange(lanes_[thread].model_end_ns, 0);
     if (from_ns != 0 && from_ns < ns) losses_.push_back({from_ns, ns, thread});
-  }
-  pending_.clear();
+    return true;
+  });
 }
 
 bool Survey::is_around(std::uint32_t module, std::uint32_t inner) const {
@@ -205,6 +224,7 @@ Structure Survey::finish() {
   Structure structure;
   structure.layer_of_module.assign(trace_.modules.size(), kNoLayer);
   structure.has_modules = !order_.empty();
+  structure.recomputes = 2 * nodes_that_make_nodes_ < nodes_with_operators_;
   std::unordered_set<std::string> paths;
   for (const std::uint32_t module : order_) define(structure, module, paths);
   take_steps(structure);

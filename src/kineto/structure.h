@@ -29,11 +29,14 @@ struct Stretch {
 };
 
 struct Structure {
-  std::vector<StepMark> steps;  // in order, not overlapping
-  std::vector<Stretch> stretches;  // in order of time
+  std::vector<StepMark> steps;           // in order, not overlapping
+  std::vector<Stretch> stretches;        // in order of time
   std::vector<LayerDef> layers;          // parents before children
   std::vector<LayerId> layer_of_module;  // by the module's number
   bool has_modules = false;
+  // Operators that make nodes inside a node run a part of the forward again; unless most nodes have
+  // such, whose backward is to be differentiated itself.
+  bool recomputes = false;
 };
 
 // Of events in order of time. A module's call knows no more than its class and a number; that one

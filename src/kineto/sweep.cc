@@ -84,6 +84,11 @@ void Sweep::mark_until(std::int64_t ns) {
     for (std::size_t i = 0; i < lanes_.size(); ++i)
       close_run(static_cast<std::uint16_t>(i), lanes_[i]);
     sink_.step(step.thread, ns_of(step.end_ns), step.index);
+    // What is between two steps is in none.
+    const bool is_last = next_step_ + 1 == structure_.steps.size();
+    if (is_last || structure_.steps[next_step_ + 1].start_ns == step.end_ns) continue;
+    sink_.window(step.thread, ns_of(step.end_ns), false, step.index + 1);
+    step_begun_ = false;
   }
 }
 
@@ -96,14 +101,13 @@ void Sweep::begin_stretches_until(std::int64_t ns) {
     close_run(stretch.thread, lane);
     // An annotation around it tells the phase better.
     if (stretch.phase == Phase::kBackward && place_of(lane).phase != Phase::kOther) continue;
-    push_frame(stretch.thread, lane,
-               {.kind = SpanKind::kRegion,
-                .start_ns = stretch.start_ns,
-                .end_ns = stretch.end_ns,
-                .place = {kNoLayer, stretch.phase, Cause::kNone, 0}},
-               {.start_ns = ns_of(stretch.start_ns),
-                .kind = SpanKind::kRegion,
-                .phase = stretch.phase});
+    push_frame(
+        stretch.thread, lane,
+        {.kind = SpanKind::kRegion,
+         .start_ns = stretch.start_ns,
+         .end_ns = stretch.end_ns,
+         .place = {kNoLayer, stretch.phase, Cause::kNone, 0}},
+        {.start_ns = ns_of(stretch.start_ns), .kind = SpanKind::kRegion, .phase = stretch.phase});
   }
 }
 
@@ -178,7 +182,10 @@ void Sweep::close_until(std::uint16_t thread, Lane& lane, const HostEvent& next)
                             next.end_ns - next.start_ns > frame.end_ns - next.start_ns &&
                             next.start_ns > frame.start_ns;
     const bool is_scope = next.kind != HostKind::kOperator && next.kind != HostKind::kCall;
-    if (!is_over(frame.end_ns) && !(sticks_out && is_scope)) return;
+    // An annotation that ends inside a module's call is cut, not the call.
+    const bool cuts_module = next.kind == HostKind::kModule && frame.kind == SpanKind::kRegion &&
+                             next.start_ns > frame.start_ns && next.end_ns > frame.end_ns + kSkewNs;
+    if (!is_over(frame.end_ns) && !(sticks_out && is_scope) && !cuts_module) return;
     close_run(thread, lane);
     if (lane.frames.back().kind == SpanKind::kNode)
       lane.last_node_end_ns = lane.frames.back().end_ns;
@@ -282,7 +289,10 @@ void Sweep::add_operator(const HostEvent& event) {
   close_run(event.thread, lane);
   Place place = place_of(lane);
   forward_.add(event, place);
-  if (stands_for_layer(lane)) {
+  if (is_recomputed(event, lane)) {
+    const LayerId layer = operator_layers_.operator_in(Phase::kRecompute, NameId{event.name});
+    place = open_layer(event, lane, layer, Phase::kRecompute);
+  } else if (stands_for_layer(lane)) {
     const Phase phase = place.phase == Phase::kOther ? Phase::kForward : place.phase;
     const LayerId layer = operator_layers_.operator_in(phase, NameId{event.name});
     place = open_layer(event, lane, layer, phase);

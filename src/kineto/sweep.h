@@ -92,6 +92,7 @@ class Sweep {
   Place place_of(const Lane& lane) const;
   Place launch_place(const Lane& lane);
   bool stands_for_layer(const Lane& lane) const;
+  bool is_recomputed(const HostEvent& op, const Lane& lane) const;
   Place open_layer(const HostEvent& event, Lane& lane, LayerId layer, Phase phase);
 
   Trace& trace_;

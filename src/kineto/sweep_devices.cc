@@ -49,8 +49,11 @@ void Sweep::hand_on(const DeviceEvent& device) {
     span.launch_ns = ns_of(call.start_ns);
     is_graph = trace_.names.meaning(NameId{call.name}).launches_graph;
   } else if (device.flow != kNoCall) {
-    thread = trace_.launch_flows[device.flow].thread;
-    span.launch_ns = ns_of(trace_.launch_flows[device.flow].ns);
+    const FlowEnd& flow = trace_.launch_flows[device.flow];
+    thread = flow.thread;
+    span.launch_ns = ns_of(flow.ns);
+    close_until(flow.thread, lanes_[thread],
+                {.start_ns = flow.ns, .end_ns = flow.ns, .kind = HostKind::kCall});
   }
   if (thread != kNoCall) {
     const Lane& lane = lanes_[thread];
@@ -96,6 +99,14 @@ void Sweep::hand_on(const DeviceEvent& device) {
 bool Sweep::stands_for_layer(const Lane& lane) const {
   const bool in_node = !lane.frames.empty() && lane.frames.back().in_node;
   return !structure_.has_modules && lane.operators.empty() && !in_node;
+}
+
+// Does the outermost operator of a node run a part of the forward again? With modules their calls
+// tell.
+bool Sweep::is_recomputed(const HostEvent& op, const Lane& lane) const {
+  if (structure_.has_modules || !structure_.recomputes || lane.frames.empty()) return false;
+  return lane.frames.back().kind == SpanKind::kNode && lane.operators.empty() &&
+         sequence_of(op) != 0 && forward_thread_of(op) == 0;
 }
 
 Place Sweep::open_layer(const HostEvent& event, Lane& lane, LayerId layer, Phase phase) {

@@ -3,6 +3,7 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -16,12 +17,16 @@
 namespace layertrace {
 namespace {
 
+bool has_device(const kineto::ReadTrace& read) {
+  return !read.trace.device.empty() || !read.accounts.rejected().empty();
+}
+
 RunInfo run_info(const kineto::ReadTrace& read) {
   RunInfo run = read.run;
   run.layertrace_version = kVersion;
   run.format_version = kFormatVersion;
   run.clock = "source";
-  if (read.trace.device.empty()) {
+  if (!has_device(read)) {
     run.device.clear();
   } else if (run.device.empty()) {
     run.device = "GPU";
@@ -37,7 +42,7 @@ Health health_of(const kineto::ReadTrace& read) {
   health.rejected = read.accounts.rejected();
   health.emitted = health.recorded = read.events;
   health.notes = read.notes;
-  if (!read.trace.device.empty()) {
+  if (has_device(read)) {
     health.gpu.source = read.run.imported_from;
     health.gpu.timing = "cupti";
   }
@@ -76,6 +81,17 @@ Profile attribute_and_fold(kineto::ReadTrace& read, ByteSink* out) {
   return profile;
 }
 
+// Whose events take how much memory nobody knows beforehand.
+Result<Profile> read_and_fold(const std::string& path, const ImportOptions& options,
+                              ByteSink* out) try {
+  auto read = kineto::read_trace_json(path, options.progress);
+  if (!read) return read.error();
+  return attribute_and_fold(*read, out);
+} catch (const std::bad_alloc&) {
+  return Error{"cannot import " + path, "there is not enough memory for its events",
+               "Free some, or record fewer steps: a fifth of the JSON's size is needed"};
+}
+
 }  // namespace
 
 Result<Profile> import_trace(const std::string& path, const ImportOptions& options) {
@@ -91,17 +107,15 @@ Result<Profile> import_trace(const std::string& path, const ImportOptions& optio
     if (!created) return created.error();
     file = std::move(*created);
   }
-  auto read = kineto::read_trace_json(path, options.progress);
-  if (!read) {
-    if (file) file->discard();
-    return read.error();
+  auto profile = read_and_fold(path, options, file.get());
+  if (!file) return profile;
+  if (!profile) {
+    file->discard();
+    return profile;
   }
-  Profile profile = attribute_and_fold(*read, file.get());
-  if (file) {
-    if (auto written = file->commit(); !written) {
-      file->discard();
-      return written.error();
-    }
+  if (auto written = file->commit(); !written) {
+    file->discard();
+    return written.error();
   }
   return profile;
 }

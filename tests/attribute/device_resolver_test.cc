@@ -138,17 +138,17 @@ TEST_F(Devices, WaitForTheirCallAndForTheHost) {
 // Of a module without a scope of its own: whose it is shows when the next layer begins.
 TEST(InferredDevices, WaitForTheNextLayer) {
   constexpr std::uint32_t kSession = 7;
-  Script script({"", "block", "block.a", "block.b", "c"});
+  Script script({"", "block", "block.a", "block.b", "c"}, "Net");
   script.thread(1)
-      .on(0)                // record 1
+      .on(0)                 // record 1
       .enter(10, "block.a")  // 2
-      .leave(20)            // 3: between layers
+      .leave(20)             // 3: between layers
       .op(21, 22, "add")
       .enter(30, "block.b")  // 4
-      .leave(40)            // 5: between layers
-      .enter(50, "c")       // 6
-      .leave(60)            // 7: after the last
-      .step(100, 0);        // 8
+      .leave(40)             // 5: between layers
+      .enter(50, "c")        // 6
+      .leave(60)             // 7: after the last
+      .step(100, 0);         // 8
   DeviceLog log(script.dictionary);
   Resolver resolver(script.dictionary, log, TickScale{}, 1000, /*infers=*/true);
   DeviceResolver devices(script.dictionary, resolver, log, TickScale{}, kSession);
@@ -158,8 +158,8 @@ TEST(InferredDevices, WaitForTheNextLayer) {
   for (const auto& [at, frame] : {std::pair{25, 3}, std::pair{45, 5}, std::pair{65, 7}}) {
     ++correlation;
     devices.tag({frame_id(kSession, 1, static_cast<std::uint64_t>(frame)), correlation});
-    devices.launch({static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at) + 1, correlation,
-                    101});
+    devices.launch(
+        {static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(at) + 1, correlation, 101});
     DeviceActivity activity;
     activity.start_ticks = 1000 + correlation;
     activity.end_ticks = 1010 + correlation;
@@ -177,11 +177,10 @@ TEST(InferredDevices, WaitForTheNextLayer) {
   EXPECT_EQ(known, (std::vector<std::size_t>{0, 0, 0, 0, 0, 1, 1, 2, 2, 3}));
   EXPECT_EQ(log.lines, (Lines{"add_kernel forward 'block' [1001,1011) asked 25",
                               "add_kernel forward '' [1002,1012) asked 45",
-                              "add_kernel other <" +
-                                  std::string(cause_text(Cause::kAfterLayers)) +
+                              "add_kernel other <" + std::string(cause_text(Cause::kAfterLayers)) +
                                   "> [1003,1013) asked 65"}));
-  EXPECT_EQ(log.causes, (std::vector<Cause>{Cause::kInferred, Cause::kInferred,
-                                            Cause::kAfterLayers}));
+  EXPECT_EQ(log.causes,
+            (std::vector<Cause>{Cause::kInferred, Cause::kInferred, Cause::kAfterLayers}));
 }
 
 TEST_F(Devices, WithTheIdOfAnotherAreSaidToBe) {
@@ -191,9 +190,10 @@ TEST_F(Devices, WithTheIdOfAnotherAreSaidToBe) {
   devices_.settle(1000);
   devices_.activity(kernel(1, "other"));  // its own id went amiss
   devices_.settle(1000);
-  EXPECT_EQ(log_.lines, (Lines{"gemm forward 'a' [1001,1011) asked 25",
-                               "other other <" + std::string(cause_text(Cause::kSharedCorrelation)) +
-                                   "> [1001,1011) asked 0"}));
+  EXPECT_EQ(log_.lines,
+            (Lines{"gemm forward 'a' [1001,1011) asked 25",
+                   "other other <" + std::string(cause_text(Cause::kSharedCorrelation)) +
+                       "> [1001,1011) asked 0"}));
 }
 
 TEST_F(Devices, OfOneCallMayBeManyWhereItAsksForMany) {
@@ -208,10 +208,10 @@ TEST_F(Devices, OfOneCallMayBeManyWhereItAsksForMany) {
     devices_.activity(piece);
   }
   devices_.settle(1000);
-  EXPECT_EQ(log_.lines, (Lines{"gemm forward 'a' [1001,1011) asked 25",
-                               "relu forward 'a' [1001,1011) asked 25",
-                               "first half forward 'a' [1002,1012) asked 27",
-                               "second half forward 'a' [1002,1012) asked 27"}));
+  EXPECT_EQ(log_.lines,
+            (Lines{"gemm forward 'a' [1001,1011) asked 25", "relu forward 'a' [1001,1011) asked 25",
+                   "first half forward 'a' [1002,1012) asked 27",
+                   "second half forward 'a' [1002,1012) asked 27"}));
 }
 
 TEST_F(Devices, WithoutACallAreSaidToBe) {

@@ -42,7 +42,7 @@ TEST_F(Times, OfWhatIsNotListedAreTheNextOnesAround) {
 
   std::vector<Operator> operators{counted("aten::convolution"), counted("aten::empty")};
   times_.fill(operators, dictionary_, 10);
-  EXPECT_EQ(operators[0].host_ns, 150);  // and not 10
+  EXPECT_EQ(operators[0].host_ns, 150);         // and not 10
   EXPECT_DOUBLE_EQ(operators[1].host_ns, 3.7);  // wherever it was called
 }
 

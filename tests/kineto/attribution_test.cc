@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include <layertrace/report.h>
 
@@ -354,152 +356,110 @@ TEST(ImportedSteps, TellWhatOfAKernelIsOutsideThem) {
   }
 }
 
-TEST(ImportedWithoutModules, HavePhasesAndOperatorsAsLayers) {
+// A step is as long as its annotation, and what is between two is in neither.
+TEST(ImportedSteps, LeaveOutWhatIsBetweenThem) {
   const auto profile = MadeUpTrace()
-                           .forward_op("aten::linear", 41, 112, 10)
-                           .forward_op("aten::addmm", 41, 114, 5)
-                           .launch(5, 115)
-                           .node("AddmmBackward0", 41, 300, 20)
-                           .x("cpu_op", "aten::mm", 304, 10, "", 2)
-                           .launch(6, 305, 2)
-                           .x("user_annotation", "Optimizer.step#SGD.step", 400, 50)
-                           .launch(7, 410)
-                           .kernel(5, 150, 10)
-                           .kernel(6, 310, 10)
-                           .kernel(7, 420, 10)
-                           .import();
+                           .x("user_annotation", "ProfilerStep#4", 1000, 100)
+                           .module("Net_0", 1010, 50)
+                           .launch(1, 1020)
+                           .module("Net_0", 1110, 30)  // a validation between steps
+                           .launch(2, 1120)
+                           .x("user_annotation", "ProfilerStep#5", 1150, 90)
+                           .module("Net_0", 1160, 50)
+                           .launch(3, 1170)
+                           .kernel(1, 1105, 10)  // after its step's end, and its all the same
+                           .kernel(2, 1125, 20)
+                           .kernel(3, 1180, 30)
+                           .import("steps.pftrace");
   ASSERT_TRUE(profile);
-  EXPECT_EQ(activities(*profile, "forward.aten::linear", Phase::kForward), 1);
-  EXPECT_EQ(activities(*profile, "backward.AddmmBackward0", Phase::kBackward), 1);
-  EXPECT_EQ(activities(*profile, "optimizer.Optimizer.step#SGD.step", Phase::kOptimizer), 1);
-  ASSERT_FALSE(profile->health.notes.empty());
-  EXPECT_NE(profile->health.notes.back().find("no modules' calls"), std::string::npos);
-}
-
-TEST(ImportedWithoutModules, HaveTimesOnTheHostByStepPhaseAndOperator) {
-  MadeUpTrace trace;
-  for (int step = 0; step < 2; ++step) {
-    const double at = 1000.0 * (step + 1);
-    const int id = 10 * (step + 1);
-    trace.x("user_annotation", "ProfilerStep#" + std::to_string(step), at, 900)
-        .forward_op("aten::linear", 41 + step, at + 100, 40)
-        .forward_op("aten::addmm", 41 + step, at + 110, 20)
-        .launch(id, at + 115)
-        .node("AddmmBackward0", 41 + step, at + 300, 30)
-        .x("cpu_op", "aten::mm", at + 304, 10, "", 2)
-        .launch(id + 1, at + 305, 2)
-        .x("user_annotation", "Optimizer.step#SGD.step", at + 400, 100)
-        .x("cpu_op", "aten::_foreach_add_", at + 410, 60)
-        .launch(id + 2, at + 420)
-        .launch(id + 3, at + 600, 1, "cudaStreamSynchronize")
-        .kernel(id, at + 150, 8)
-        .kernel(id + 1, at + 310, 9)
-        .kernel(id + 2, at + 430, 7);
-  }
-  const auto profile = trace.import("no_modules.pftrace");
-  ASSERT_TRUE(profile);
-  const auto loaded = load("no_modules.pftrace");
+  const auto loaded = load("steps.pftrace");
   ASSERT_TRUE(loaded);
   for (const Profile& each : {*profile, *loaded}) {
-    const auto host_ns = [&](std::string_view path, Phase phase) {
-      const Layer* layer = each.find(path);
-      return layer == nullptr ? -1 : layer->phase(phase).host_ns.mean;
-    };
-    EXPECT_EQ(host_ns("forward", Phase::kForward), 40000);
-    EXPECT_EQ(host_ns("forward.aten::linear", Phase::kForward), 40000);
-    EXPECT_EQ(host_ns("backward.AddmmBackward0", Phase::kBackward), 30000);
-    EXPECT_EQ(host_ns("optimizer", Phase::kOptimizer), 100000);
-    EXPECT_EQ(host_ns("optimizer.aten::_foreach_add_", Phase::kOptimizer), 60000);
-    EXPECT_EQ(each.layers.at(0).name, "step");
-    EXPECT_EQ(each.layers.at(0).path, "");
-    EXPECT_EQ(each.find("backward")->parent, 0);
-    EXPECT_EQ(each.find("backward.AddmmBackward0")->calls, 1);
-    EXPECT_EQ(each.find("forward.aten::addmm"), nullptr);  // it is inside another
-    EXPECT_EQ(each.health.nodes, 2U);
-    EXPECT_TRUE(each.health.unattributed_nodes.empty());
-    EXPECT_EQ(each.health.notes.size(), 1U);
-    const std::string text = tree(each);
-    EXPECT_NE(text.find("│   └── aten::linear"), std::string::npos) << text;
-    EXPECT_NE(text.find("8.00 µs"), std::string::npos) << text;  // of the kernel
-    EXPECT_NE(text.find("40.0 µs"), std::string::npos) << text;  // of the operator
-    EXPECT_NE(text.find("7.00 µs"), std::string::npos) << text;  // of the optimizer's kernel
-    EXPECT_EQ(text.find("unregistered"), std::string::npos) << text;
+    ASSERT_EQ(each.steps.size(), 2U);
+    EXPECT_EQ(each.steps[0].wall_ns, 100'000U);
+    EXPECT_EQ(each.steps[1].wall_ns, 90'000U);
+    EXPECT_EQ(each.steps[1].start_ns - each.steps[0].start_ns, 150'000U);
+    EXPECT_EQ(each.steps[1].index, 5U);
+    EXPECT_EQ(activities(each, "Net_0", Phase::kForward), 1);
+    EXPECT_EQ(each.find("Net_0")->phase(Phase::kForward).activity_ns.mean, 20'000);
+    EXPECT_EQ(each.health.activities, 3U);
+    EXPECT_EQ(each.health.activity_ns, 60'000U);
+    EXPECT_EQ(each.health.gpu.outside_steps, 1U);
+    ASSERT_EQ(each.kernels.size(), 1U);
+    EXPECT_EQ(each.kernels[0].count, 3U);
+    EXPECT_EQ(each.kernels[0].outside_count, 1U);
   }
 }
 
-// The thread that called the backward has nothing in the trace but a gap.
-TEST(ImportedWithoutModules, WaitForTheBackwardThatOtherThreadsRun) {
-  MadeUpTrace trace;
-  trace.x("user_annotation", "ProfilerStep#3", 1000, 1000)
-      .forward_op("aten::linear", 41, 1100, 100)
-      .launch(1, 1110)
-      .node("AddmmBackward0", 41, 1300, 200)  // [1300, 1500)
-      .launch(2, 1310, 2)
-      .x("cpu_op", "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1500, 80,
-         "", 2)
-      .x("user_annotation", "Optimizer.step#SGD.step", 1600, 100)
-      .launch(3, 1610)
-      .forward_op("aten::mul", 42, 1750, 10)
-      .node("MulBackward0", 42, 1800, 50)  // a second pass, [1800, 1850)
-      .launch(4, 1810, 2)
-      .x("cpu_op", "aten::item", 1840, 20)  // its end is cut by what the thread does next
-      .kernel(1, 1200, 10)
-      .kernel(2, 1400, 10)
-      .kernel(3, 1650, 10)
-      .kernel(4, 1820, 10);
-  const auto profile = trace.import();
+// ROCm tells of shapes and sizes with the calls.
+TEST(ImportedKernels, MayHaveTheirShapeFromTheirCall) {
+  const auto profile =
+      MadeUpTrace()
+          .x("cuda_runtime", "hipLaunchKernel", 110, 1,
+             R"("correlation": 5, "grid": [6, 2, 1], "block": [64, 1, 1], "shared memory": 128)")
+          .x("cuda_runtime", "hipMemcpyAsync", 120, 1, R"("correlation": "6", "size": "4096")")
+          .kernel(5, 150, 10)
+          .x("gpu_memcpy", "CopyHostToDevice", 170, 5,
+             R"("device": 0, "stream": 7, "correlation": 6)", 7)
+          .import();
   ASSERT_TRUE(profile);
-  ASSERT_EQ(profile->steps.size(), 1U);
-  const auto phase_ns = [&](Phase phase) {
-    return profile->steps[0].phase_ns[static_cast<std::size_t>(phase)];
+  ASSERT_EQ(profile->kernels.size(), 2U);
+  const Kernel& kernel = profile->kernels[0];
+  EXPECT_EQ(kernel.grid, (std::array<std::uint32_t, 3>{6, 2, 1}));
+  EXPECT_EQ(kernel.block, (std::array<std::uint32_t, 3>{64, 1, 1}));
+  EXPECT_EQ(kernel.shared_bytes, 128U);
+  EXPECT_EQ(profile->kernels[1].bytes, 4096U);
+}
+
+// A flow tells the moment, when the call itself is not in the trace: what has ended by then has.
+TEST(ImportedKernels, WithNothingButAFlowBelongToWhatIsOpenThen) {
+  const auto flow = [](int id, int ts) {
+    return R"({"ph": "s", "cat": "ac2g", "name": "ac2g", "id": )" + std::to_string(id) +
+           R"(, "pid": 1, "tid": 1, "ts": )" + std::to_string(ts) + "}";
   };
-  EXPECT_EQ(phase_ns(Phase::kForward), 130'000U);
-  EXPECT_EQ(phase_ns(Phase::kBackward), 280'000U + 40'000U);
-  EXPECT_EQ(phase_ns(Phase::kOptimizer), 100'000U);
-  EXPECT_EQ(phase_ns(Phase::kOther), 1'000'000U - 550'000U);
-  // Who waits does not work: the time is the nodes', and counts once.
-  EXPECT_EQ(profile->find("backward")->phase(Phase::kBackward).host_ns.mean, 330'000);
-  EXPECT_EQ(profile->outside[static_cast<std::size_t>(Phase::kBackward)].host_ns.mean, 0);
-}
-
-TEST(ImportedWithoutModules, DoNotWaitForABackwardOfTheirOwnThread) {
   const auto profile = MadeUpTrace()
-                           .x("user_annotation", "ProfilerStep#3", 1000, 1000)
-                           .forward_op("aten::linear", 41, 1100, 100)
-                           .node("AddmmBackward0", 41, 1300, 200, /*tid=*/1)
-                           .x("cpu_op", "aten::mm", 1310, 100)
+                           .module("Net_0", 100, 100)
+                           .module("Linear_0", 110, 20)
+                           .add(flow(5, 120))
+                           .add(flow(6, 150))
+                           .kernel(5, 160, 10)
+                           .kernel(6, 170, 10)
+                           .module("Tail_0", 190, 5)
                            .import();
   ASSERT_TRUE(profile);
-  ASSERT_EQ(profile->steps.size(), 1U);
-  const auto& phases = profile->steps[0].phase_ns;
-  EXPECT_EQ(phases[static_cast<std::size_t>(Phase::kBackward)], 200'000U);
-  EXPECT_EQ(phases[static_cast<std::size_t>(Phase::kOther)], 700'000U);
+  EXPECT_EQ(activities(*profile, "Net_0.Linear_0", Phase::kForward), 1);
+  EXPECT_EQ(profile->find("Net_0")->phase(Phase::kForward).self_activity_ns.mean, 10'000);
 }
 
-TEST(ImportedWithoutModules, ShowOperatorsOfTheHostWhereThereIsNoDevice) {
+// A gradient within the forward (of a force field, a penalty) does not end the loss before it
+// began.
+TEST(ImportedLoss, FollowsAModelThatDifferentiatesItself) {
   const auto profile = MadeUpTrace()
-                           .x("cpu_op", "aten::linear", 100, 40)
-                           .x("cpu_op", "aten::addmm", 110, 20)
-                           .x("cpu_op", "aten::relu", 150, 5)
+                           .module("Net_0", 100, 100)
+                           .forward_op("aten::mul", 41, 110, 10)
+                           .node("MulBackward0", 41, 130, 10)
+                           .forward_op("aten::mse_loss", 50, 210, 20)
+                           .launch(5, 215)
+                           .node("MseLossBackward0", 50, 300, 20)
+                           .kernel(5, 230, 10)
                            .import();
   ASSERT_TRUE(profile);
-  EXPECT_EQ(profile->find("forward.aten::linear")->phase(Phase::kForward).host_ns.mean, 40000);
-  EXPECT_EQ(activities(*profile, "forward.aten::linear", Phase::kForward), 1);  // aten::addmm
-  EXPECT_EQ(activities(*profile, "forward.aten::relu", Phase::kForward), 1);
-  EXPECT_EQ(activities(*profile, "", Phase::kForward), 2);
+  EXPECT_EQ(profile->outside[static_cast<std::size_t>(Phase::kLoss)].activities.mean, 1);
 }
 
-// Collectives are in no layer, and what waits makes none.
-TEST(ImportedWithoutModules, HaveNoLayerForCollectivesAndWaits) {
+TEST(ImportedModules, AreNotCutByAnAnnotationThatEndsInside) {
   const auto profile = MadeUpTrace()
-                           .x("user_annotation", "## forward ##", 100, 100)
-                           .launch(4, 110)
-                           .launch(5, 120, 1, "cudaStreamSynchronize")
-                           .kernel(4, 150, 10, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)")
+                           .module("Net_0", 100, 300)
+                           .x("user_annotation", "prefetch", 110, 100)  // to 210
+                           .module("Linear_0", 150, 200)                // to 350
+                           .launch(5, 160)
+                           .launch(6, 300)
+                           .kernel(5, 400, 10)
+                           .kernel(6, 420, 10)
                            .import();
   ASSERT_TRUE(profile);
-  EXPECT_EQ(profile->find("forward.## forward ##"), nullptr);
-  EXPECT_EQ(profile->outside[static_cast<std::size_t>(Phase::kCommunication)].activities.mean, 1);
+  EXPECT_EQ(activities(*profile, "Net_0.Linear_0", Phase::kForward), 2);
+  EXPECT_EQ(profile->find("Net_0.Linear_0")->phase(Phase::kForward).host_ns.mean, 200'000);
 }
 
 }  // namespace

@@ -46,6 +46,51 @@ TEST(BadInput, WithAQuoteInANameLosesThatEventOnly) {
   EXPECT_NE(profile->health.notes.at(0).find("in 1 place made no sense"), std::string::npos);
 }
 
+TEST(BadInput, WithDeepBracketsInWhatItSaysOfDevicesIsRead) {
+  constexpr std::size_t kDeep = std::size_t{4} << 20;
+  const std::string devices(kDeep, '[');
+  const auto profile =
+      MadeUpTrace(R"("schemaVersion": 1, "deviceProperties": )" + devices + std::string(kDeep, ']'))
+          .x("cpu_op", "aten::add", 100, 5)
+          .import();
+  ASSERT_TRUE(profile) << profile.error().message();
+  EXPECT_EQ(profile->health.source.events, 1U);
+}
+
+// A frame of blocks that are stored as they are, which needs no library to write.
+std::string as_zstd(const std::string& text) {
+  const auto little_endian = [](std::uint64_t value, int bytes) {
+    std::string out;
+    for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i & 0xff);
+    return out;
+  };
+  std::string packed = little_endian(0xfd2fb528, 4) + '\xa0' + little_endian(text.size(), 4);
+  constexpr std::size_t kBlock = 100;
+  for (std::size_t at = 0; at < text.size(); at += kBlock) {
+    const std::string block = text.substr(at, kBlock);
+    const std::uint64_t is_last = at + kBlock >= text.size() ? 1 : 0;
+    packed += little_endian(block.size() << 3 | is_last, 3) + block;
+  }
+  return packed;
+}
+
+TEST(Zstd, IsReadAndMayBeCut) {
+  const std::string packed = as_zstd(ten_operators().json());
+  const auto profile = MadeUpTrace::import_bytes(packed, "", "trace.json.zst");
+  if (!profile && profile.error().message().find("zstd") != std::string::npos)
+    GTEST_SKIP() << profile.error().message();
+  ASSERT_TRUE(profile) << profile.error().message();
+  EXPECT_EQ(profile->health.source.events, 10U);
+  EXPECT_TRUE(profile->health.notes.empty() ||
+              profile->health.notes[0].find("not whole") == std::string::npos);
+
+  const auto cut = MadeUpTrace::import_bytes(packed.substr(0, packed.size() - 150));
+  ASSERT_TRUE(cut) << cut.error().message();
+  EXPECT_LT(cut->health.source.events, 10U);
+  EXPECT_GE(cut->health.source.events, 7U);
+  EXPECT_NE(cut->health.notes.at(0).find("the source is"), std::string::npos);
+}
+
 TEST(BadInput, IsRefusedWithTheReason) {
   const auto refused = [](std::string_view bytes) {
     const auto profile = MadeUpTrace::import_bytes(bytes, "refused.pftrace");

@@ -163,5 +163,53 @@ TEST(Generation, AccountsForEveryEvent) {
   EXPECT_EQ(count_of(source.left_out, "unknown category"), 1U);
 }
 
+// As Chrome's format allows: a begin and an end in place of a whole event, of any category.
+TEST(ImportedEvents, MayComeAsABeginAndAnEnd) {
+  const auto pair = [](const std::string& cat, const std::string& name, int start, int end,
+                       const std::string& args, int tid = 1) {
+    return R"({"ph": "B", "cat": ")" + cat + R"(", "name": ")" + name + R"(", "pid": 1, "tid": )" +
+           std::to_string(tid) + R"(, "ts": )" + std::to_string(start) + R"(, "args": {)" + args +
+           R"(}}, {"ph": "E", "pid": 1, "tid": )" + std::to_string(tid) + R"(, "ts": )" +
+           std::to_string(end) + "}";
+  };
+  const auto profile =
+      MadeUpTrace()
+          .add(R"({"ph": "B", "cat": "python_function", "name": "nn.Module: Net_0", "pid": 1,)"
+               R"( "tid": 1, "ts": 100})")
+          .add(pair("python_function", "train.py(3): f", 105, 106, ""))
+          .add(pair("cuda_runtime", "cudaLaunchKernel", 110, 112, R"("correlation": 9)"))
+          .add(R"({"ph": "E", "pid": 1, "tid": 1, "ts": 150})")
+          .add(pair("kernel", "gemm", 130, 141, R"("correlation": 9, "device": 0, "stream": 7)", 7))
+          .add(R"({"ph": "B", "cat": "kernel", "name": "cut", "pid": 1, "tid": 8, "ts": 160})")
+          .add(R"({"ph": "B", "cat": "kernel", "name": "no", "pid": 1, "tid": 9, "ts": "x"})")
+          .add(R"({"ph": "E", "pid": 1, "tid": 9, "ts": 170})")
+          .import();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(activities(*profile, "Net_0", Phase::kForward), 1);
+  EXPECT_EQ(profile->find("Net_0")->phase(Phase::kForward).activity_ns.mean, 11'000);
+  EXPECT_EQ(profile->health.activities, 3U);  // with those that could not be kept
+  EXPECT_EQ(count_of(profile->health.rejected, "a begin or an end without the other"), 1U);
+  EXPECT_EQ(count_of(profile->health.rejected, "a time that is no number"), 1U);
+  const SourceEvents& source = profile->health.source;
+  std::uint64_t left_out = 0;
+  for (const Unattributed& group : source.left_out) left_out += group.count;
+  EXPECT_EQ(source.kept + source.merged + left_out, source.events);
+  EXPECT_EQ(source.kept, 3U);
+}
+
+// An event's members come in any order.
+TEST(ImportedEvents, MayTellTheirCategoryAfterTheirArguments) {
+  const auto profile =
+      MadeUpTrace()
+          .module("Net_0", 100, 100)
+          .add(R"({"ph": "X", "args": {"correlation": 5}, "ts": 110, "dur": 2, "pid": 1, "tid": 1,)"
+               R"( "name": "cudaLaunchKernel", "cat": "cuda_runtime"})")
+          .add(R"({"ph": "X", "args": {"correlation": 5, "device": 3, "stream": 9}, "ts": 150,)"
+               R"( "dur": 8, "pid": 1, "tid": 9, "name": "gemm", "cat": "kernel"})")
+          .import();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(activities(*profile, "Net_0", Phase::kForward), 1);
+}
+
 }  // namespace
 }  // namespace layertrace::kineto

@@ -1,5 +1,6 @@
 // What a tool in the same process may ask, by name: that there is a simulated device, what it calls
-// itself, its clock, and what it did wrong on purpose. Tools must not link to the simulation; they look these up with dlsym().
+// itself, its clock, and what it did wrong on purpose. Tools must not link to the simulation; they
+// look these up with dlsym().
 #include <cstdint>
 #include <string_view>
 
