@@ -20,8 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Schedule kUsual{.skip = 5, .warmup = 2, .record = 5, .repeat = 1};
+// Steps before the first that is recorded warm up where they are few: CUDA graphs are mostly
+// captured there, and a capture is seen only while hooks are on.
+constexpr Schedule kUsual{.skip = 0, .warmup = 7, .record = 5, .repeat = 1};
 constexpr std::uint64_t kWarmup = 2;
+constexpr std::uint64_t kMostWarmup = 20;
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
 
@@ -202,7 +205,7 @@ Result<Schedule> parse_steps(const std::string& steps) {
   std::uint64_t end = 0;
   if (!first_text.empty() && !parse_number(first_text, first)) return wrong;
   if (!end_text.empty() && (!parse_number(end_text, end) || end <= first)) return wrong;
-  const std::uint64_t warmup = std::min(kWarmup, first);
+  const std::uint64_t warmup = first <= kMostWarmup ? first : kWarmup;
   return Schedule{.skip = first - warmup,
                   .warmup = warmup,
                   .record = end_text.empty() ? 0 : end - first,

@@ -32,7 +32,7 @@ LAYERTRACE_API Result<Profile> load(const std::string& path);
 //
 //   auto profile = layertrace::import_trace("trace.json.gz", {.output = "run.pftrace"});
 //
-// Reads the file once, holds about a tenth of the JSON in memory, and writes `output`, where it is
+// Reads the file once, holds about a fifth of the JSON in memory, and writes `output`, where it is
 // given, whole or not at all. What cannot be read or kept of the file is counted in Health.
 struct ImportOptions {
   std::string output = {};  // a .pftrace; "" for none

@@ -57,7 +57,7 @@ class Settings:
     def read(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """From the variables that the command has set."""
         skip, warmup, record = (
-            int(n) for n in environment.get("LAYERTRACE_RUN_SCHEDULE", "5:2:5").split(":")
+            int(n) for n in environment.get("LAYERTRACE_RUN_SCHEDULE", "0:7:5").split(":")
         )
         count = environment.get("LAYERTRACE_RUN_COUNT", "first")
         return cls(

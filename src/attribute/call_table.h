@@ -4,6 +4,7 @@
 // lie apart from the calls, so that going through one touches little memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -40,6 +41,11 @@ class CallTable {
     if (calls_.size() < most_) return false;
     const Call& oldest = calls_[next_ % most_];
     return oldest.launched && !oldest.told;
+  }
+
+  template <typename Predicate>
+  bool any(Predicate predicate) const {
+    return std::ranges::any_of(calls_, predicate);
   }
 
   // nullptr for one that is not there.

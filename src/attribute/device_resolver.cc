@@ -67,6 +67,13 @@ void DeviceResolver::settle(std::uint64_t horizon_ticks, bool last) {
 
 void DeviceResolver::finish() { settle(std::numeric_limits<std::uint64_t>::max(), /*last=*/true); }
 
+bool DeviceResolver::awaits_kernels(std::uint64_t until_ticks) const {
+  return calls_.any([until_ticks](const Call& call) {
+    return call.launched && !call.served && call.launch.kind == CallKind::kAsk &&
+           !call.launch.asks_for_many && call.launch.start_ticks < until_ticks;
+  });
+}
+
 std::optional<Resolver::Place> DeviceResolver::place_of_call(const Call& call,
                                                              std::uint64_t horizon_ticks,
                                                              bool last) const {

@@ -46,6 +46,11 @@ class Pipeline {
   // A figure of the user's, told at this moment.
   void add_metric(std::uint64_t now_ticks, const MetricValue& metric);
 
+  // A kernel that a GPU was asked for before that moment has not come yet.
+  bool awaits_kernels(std::uint64_t until_ticks) const {
+    return device_resolver_.awaits_kernels(until_ticks);
+  }
+
   // Figures of devices at this moment.
   void take(const std::vector<DeviceSample>& samples);
 

@@ -210,6 +210,7 @@ void SessionState::turn_device(bool on) noexcept {
   if (device_ == nullptr) return;
   const std::lock_guard lock(device_mutex_);
   device_idle_ns_ = on ? 0 : boottime_ns();
+  device_idle_ticks_ = clock_ticks();
   if (!on || device_on_) return;
   if (auto enabled = device_->enable()) {
     device_on_ = true;
@@ -218,12 +219,25 @@ void SessionState::turn_device(bool on) noexcept {
   }
 }
 
+// A device may be seconds behind its host: it is recorded until what it was asked for has come. But
+// some never does: of what goes into a graph, say.
 void SessionState::rest_device() noexcept {
-  constexpr std::uint64_t kLongEnoughNs = 250'000'000;
+  constexpr std::uint64_t kLeastNs = 250'000'000;
+  constexpr std::uint64_t kMostNs = 10'000'000'000;
   if (device_ == nullptr) return;
-  const std::lock_guard lock(device_mutex_);
-  if (!device_on_ || device_idle_ns_ == 0 || boottime_ns() - device_idle_ns_ < kLongEnoughNs)
-    return;
+  std::unique_lock lock(device_mutex_);
+  const std::uint64_t since_ns = device_idle_ns_;
+  if (!device_on_ || since_ns == 0) return;
+  const std::uint64_t idle_ns = boottime_ns() - since_ns;
+  if (idle_ns < kLeastNs) return;
+  const std::uint64_t until_ticks = device_idle_ticks_;
+  lock.unlock();
+  if (idle_ns < kMostNs) {
+    const std::lock_guard pipeline_lock(pipeline_mutex_);
+    if (pipeline_->awaits_kernels(until_ticks)) return;
+  }
+  lock.lock();
+  if (!device_on_ || device_idle_ns_ != since_ns) return;  // it is wanted again
   device_->disable();
   device_on_ = false;
 }

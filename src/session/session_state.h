@@ -81,7 +81,8 @@ class SessionState {
   std::shared_ptr<DeviceCapture> unused_device_;  // nobody had begun to use it
   std::mutex device_mutex_;
   bool device_on_ = false;
-  std::uint64_t device_idle_ns_ = 0;  // since when nothing is wanted of it; 0 while something is
+  std::uint64_t device_idle_ns_ = 0;     // since when nothing is wanted of it; 0 while something is
+  std::uint64_t device_idle_ticks_ = 0;  // the same on the records' clock
   std::vector<std::string> device_notes_;
 
   mutable std::mutex mutex_;  // start, step, stop, save: one at a time

@@ -126,13 +126,13 @@ bool holds(const torch::nn::Module& holder, const torch::nn::Module* module) {
 // A number from a variable; 0 where it is none.
 std::uint64_t number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
-// "5:2:5", as the command writes it.
+// "0:7:5", as the command writes it.
 Schedule read_schedule() {
   const std::string text = variable("LAYERTRACE_RUN_SCHEDULE");
   const std::size_t first = text.find(':');
   const std::size_t second = text.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos)
-    return {.skip = 5, .warmup = 2, .record = 5, .repeat = 1};
+    return {.skip = 0, .warmup = 7, .record = 5, .repeat = 1};
   return {.skip = number(text.substr(0, first)),
           .warmup = number(text.substr(first + 1, second - first - 1)),
           .record = number(text.substr(second + 1)),

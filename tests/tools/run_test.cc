@@ -24,12 +24,13 @@ TEST(RunSteps, AreARange) {
     EXPECT_EQ(schedule->record, record) << steps;
     EXPECT_EQ(schedule->repeat, 1U);
   };
-  expect("", 5, 2, 5);
-  expect("5:10", 3, 2, 5);
+  expect("", 0, 7, 5);
+  expect("5:10", 0, 5, 5);
+  expect("30:40", 28, 2, 10);
   expect("0:3", 0, 0, 3);
   expect(":3", 0, 0, 3);
   expect("1:2", 0, 1, 1);
-  expect("7:", 5, 2, 0);
+  expect("7:", 0, 7, 0);
 }
 
 TEST(RunSteps, AreRefusedWhereTheyAreNone) {

@@ -80,7 +80,8 @@ def test_a_cpp_program_that_was_not_rebuilt(profiles: Any) -> None:
     """What a layer does is the same in both languages. C++ enters only LibTorch's own layers: what
     the model does between them is its own by inference, and said to be."""
     assert kernels_of(profiles["cpp"]) == kernels_of(profiles["session"])
-    own = [count for (path, phase, _), count in kernels_of(profiles["cpp"]).items() if not path and phase == "forward"]
+    counts = kernels_of(profiles["cpp"])
+    own = [n for (path, phase, _), n in counts.items() if (path, phase) == ("", "forward")]
     assert sum(own) == 4 * (LAST - FIRST)  # sigmoid, mul, tanh, add
     assert profiles["cpp"]["health"]["inferred"] >= sum(own)
     assert profiles["session"]["health"]["inferred"] == 0
@@ -110,3 +111,18 @@ def test_what_was_asked_for_before_the_window_is_told_apart(profiles: Any) -> No
     assert rest == 0
     outside = profile["health"]["gpu"]["outside_steps"]
     assert FIRST * of_a_step <= outside <= (STEPS - (LAST - FIRST)) * of_a_step
+
+
+def test_a_graph_that_is_captured_before_the_recorded_steps(tmp_path: Path) -> None:
+    """Steps before those that are recorded warm up: so what is captured there has its layers."""
+    words = (BIN, "run", "-o", "captured.pftrace", "--")
+    result = simulate(tmp_path, *words, sys.executable, HERE / "captured_program.py")
+    assert (result.returncode, result.stdout) == (0, "trained\n"), result.stderr
+    profile = profile_of(tmp_path / "captured.pftrace")
+    assert [step["index"] for step in profile["steps"]] == [7, 8, 9, 10, 11]
+    assert profile["health"]["gpu"]["earlier_graphs"] == 0
+    for layer in profile["layers"]:
+        if layer["path"]:
+            assert layer["forward"]["activities"] >= 1, layer["path"]
+            assert layer["backward"]["activities"] >= 1, layer["path"]
+            assert layer["forward"]["host_ns"] == 0, "replays call no module"
