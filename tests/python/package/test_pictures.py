@@ -227,8 +227,10 @@ def test_a_plot_is_of_the_gpu_where_there_is_one(
     assert axes.get_xlabel().startswith("GPU time per step")
     assert axes.get_title(loc="left") == (
         "Layers, each without those below it, the 5 of "
-        f"{sum(layer.ran and not layer.children for layer in of_gpu.layers)} that took longest"
+        f"{sum(layer.ran and not layer.children for layer in of_gpu.layers)} that took longest\n"
+        f"On a {of_gpu.run.simulated}: its times say nothing about how fast a real GPU is"
     )
+    assert "\n" not in of_cpu.plot().axes[0].get_title(loc="left")
     assert of_gpu.plot(clock="host").axes[0].get_xlabel().startswith("host time")
     with pytest.raises(layertrace.Error, match="no GPU was recorded"):
         of_cpu.plot(clock="gpu")
