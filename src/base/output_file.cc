@@ -253,18 +253,17 @@ Result<void> OutputFile::update_copies() const {
 Result<void> OutputFile::update(Copy& copy) const {
   std::vector<std::uint8_t> added(size() - std::min(size(), copy.size));
   const ssize_t count = ::pread(fd_, added.data(), added.size(), static_cast<off_t>(copy.size));
-  if (count != static_cast<ssize_t>(added.size())) {
+  if (std::cmp_not_equal(count, added.size())) {
     return Error{"cannot read back the recording",
                  count < 0 ? system_error_text(errno) : "it is shorter than written", ""};
   }
   const int fd = ::open(copy.target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? Result<void>() : cannot_write(copy.target, errno);
   struct stat status {};
-  const bool is_as_left = ::fstat(fd, &status) == 0 && status.st_dev == copy.device &&
-                          status.st_ino == copy.inode &&
-                          status.st_mtim.tv_sec == copy.modified.tv_sec &&
-                          status.st_mtim.tv_nsec == copy.modified.tv_nsec &&
-                          status.st_size == static_cast<off_t>(copy.size);
+  const bool is_as_left =
+      ::fstat(fd, &status) == 0 && status.st_dev == copy.device && status.st_ino == copy.inode &&
+      status.st_mtim.tv_sec == copy.modified.tv_sec &&
+      status.st_mtim.tv_nsec == copy.modified.tv_nsec && std::cmp_equal(status.st_size, copy.size);
   const int error = is_as_left ? write_all(fd, added) : 0;
   if (error != 0 && ::ftruncate(fd, static_cast<off_t>(copy.size)) != 0)
     copy.size = 0;  // a stump that is no longer as it was left

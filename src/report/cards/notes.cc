@@ -49,6 +49,7 @@ std::vector<std::string> note_lines(const ModelCard& card) {
 
 std::vector<std::string> note_lines(const CardComparison& comparison) {
   std::vector<std::string> lines;
+  lines.reserve(comparison.cards.size());
   for (const ModelCard& card : comparison.cards) lines.push_back(title_of(card, false));
   for (const ModelCard& card : comparison.cards) {
     if (card.simulated.empty()) continue;

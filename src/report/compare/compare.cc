@@ -43,6 +43,7 @@ std::string clock_of(const Profile& profile) {
 // By their names, with as much of their folders as it takes.
 std::vector<std::string> short_names(const std::vector<std::string>& files) {
   std::vector<std::string> names;
+  names.reserve(files.size());
   for (const std::string& file : files) names.push_back(std::filesystem::path(file).filename());
   std::vector<std::string> sorted;
   std::ranges::copy_if(names, std::back_inserter(sorted),

@@ -52,9 +52,9 @@ std::vector<Line> one_sided(const Comparison& comparison, std::vector<ComparedRo
 
 std::string note_of(const Comparison& comparison) {
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < comparison.simulated.size(); ++i) {
-    if (comparison.simulated[i].empty()) continue;
-    lines.push_back(report::simulation_note("recorded", comparison.simulated[i], /*ascii=*/false));
+  for (const std::string& device : comparison.simulated) {
+    if (device.empty()) continue;
+    lines.push_back(report::simulation_note("recorded", device, /*ascii=*/false));
     break;  // a note says of each run where it ran
   }
   for (const std::string& note : comparison.notes) lines.push_back("Note: " + note + ".");
