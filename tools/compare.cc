@@ -1,7 +1,5 @@
 #include "compare.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -27,16 +25,6 @@ struct CompareArguments : TableArguments {
   ComparisonTextOptions text;
   std::string color = "auto";
 };
-
-// Files are told apart by their names, with as much of their folders as it takes.
-std::vector<std::string> names_of(const std::vector<std::string>& files) {
-  std::vector<std::string> names;
-  names.reserve(files.size());
-  for (const std::string& file : files) names.push_back(std::filesystem::path(file).filename());
-  auto sorted = names;
-  std::ranges::sort(sorted);
-  return std::ranges::adjacent_find(sorted) == sorted.end() ? names : files;
-}
 
 int put_text(const Comparison& comparison, const CompareArguments& arguments) {
   const TreeOptions fitting =
@@ -74,7 +62,7 @@ int run_compare(const CompareArguments& arguments) {
     runs.push_back(std::move(*profile));
   }
   CompareOptions options = arguments.how;
-  options.names = names_of(arguments.files);
+  options.files = arguments.files;
   const Comparison comparison = compare(runs, options);
   const std::string format = format_of(arguments, "text");
   const int printed = format == "text" ? put_text(comparison, arguments)
@@ -97,17 +85,21 @@ void add_compare(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("compare", "What changed from one run to others, beyond their noise");
   command->footer(
-      "Each run is held against the first. Layers are matched by path, kernels by name. A time\n"
-      "counts as changed where the steps of the two runs lie apart, and further than by chance.\n\n"
+      "Each run is held against the first, and called what its program named it, or as its file.\n"
+      "Layers are matched by path, kernels by name. A time counts as changed where the steps of "
+      "the\n"
+      "two runs lie apart, and further than by chance.\n\n"
       "--fail-if METRIC > LIMIT ends with exit code 3 and one line that says why: METRIC is one\n"
       "of step_ms, forward_ms, backward_ms, optimizer_ms, gpu_ms, gpu_forward_ms,\n"
       "gpu_backward_ms, kernels, flops, params, memory_bytes, or METRIC@PATH of a layer, which\n"
-      "has total_ms, too. LIMIT with a sign or in per cent is a change (one within noise is\n"
-      "none), else the figure of the last run.\n\n"
+      "has total_ms, too, or metrics.KEY, a figure that the program gave to the run. LIMIT with a\n"
+      "sign or in per cent is a change (one within noise is none), else the figure of the last\n"
+      "run.\n\n"
       "Examples:\n"
       "  layertrace compare before.pftrace after.pftrace\n"
       "  layertrace compare main.pftrace branch.pftrace --fail-if 'forward_ms > +5%'\n"
       "  layertrace compare a.pftrace b.pftrace --fail-if 'total_ms@encoder.0 > 1.5'\n"
+      "  layertrace compare a.pftrace b.pftrace --fail-if 'metrics.accuracy < -1%'\n"
       "  layertrace compare a.pftrace b.pftrace c.pftrace --format md > table.md");
   command->add_option("files", arguments->files, "Traces that layertrace wrote")->required();
   add_output_options(*command, *arguments, {"text"});
@@ -121,6 +113,11 @@ void add_compare(CLI::App& app, int& exit_code) {
       ->add_option("--min-change", arguments->how.min_change,
                    "Of times, what counts as a change: 0.05 is 5 %, the default")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--error-rate", arguments->how.error_rate,
+                   "How often equal runs may show any time as changed: 0.05, the default, is one\n"
+                   "comparison in twenty")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_flag("--all", arguments->text.all, "Also what did not change");
   command->add_option("--width", arguments->text.width, "Fit into this many columns")
       ->check(CLI::PositiveNumber);

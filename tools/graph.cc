@@ -75,14 +75,20 @@ Result<void> check_graph_name(std::string_view output) {
 Result<void> write_graph(const GraphArguments& arguments) {
   if (const auto checked = check_graph_name(arguments.output); !checked) return checked.error();
   const std::string extension = extension_of(arguments.output);
+  GraphOptions options = arguments.options;
+  for (const std::string& name : arguments.columns) {
+    const auto column = parse_column(name);
+    if (!column) return column.error();
+    options.columns.push_back(*column);
+  }
   const auto profile = load(arguments.file);
   if (!profile) return profile.error();
-  const std::string& start = arguments.options.start;
+  const std::string& start = options.start;
   if (!start.empty() && profile->find(start) == nullptr) {
     return Error{"cannot draw " + start, "no layer has this path",
                  "`layertrace tree " + arguments.file + "` shows those that exist"};
   }
-  const std::string dot = graph_dot(*profile, arguments.options);
+  const std::string dot = graph_dot(*profile, options);
   if (arguments.output == "-" || is_graph_text(extension))
     return write_output(arguments.output, dot);
   const auto picture = draw(dot, extension.substr(1));
@@ -95,12 +101,13 @@ void add_graph(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("graph", "The layers as a picture, coloured by their share of the step");
   command->footer(
-      "A box for each layer: name, type, share of the step, forward and backward time. The ending\n"
-      "of the output says what it is: .dot or .gv for Graphviz' own language, .svg, .pdf or .png\n"
-      "drawn by the program `dot` of Graphviz.\n\n"
+      "A box for each layer: name, type, share of the step, forward and backward time, or the\n"
+      "columns that are asked for. The ending of the output says what it is: .dot or .gv for\n"
+      "Graphviz' own language, .svg, .pdf or .png drawn by the program `dot` of Graphviz.\n\n"
       "Examples:\n"
       "  layertrace graph run.pftrace -o tree.svg\n"
       "  layertrace graph run.pftrace --depth 2 -o tree.dot\n"
+      "  layertrace graph run.pftrace --columns type,params,macs --trainable -o model.svg\n"
       "  layertrace graph run.pftrace --start blocks.0 | dot -Tpng > block.png");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   command
@@ -111,6 +118,14 @@ void add_graph(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max(), "NONNEGATIVE"));
   command->add_option("--start", arguments->options.start, "Path of the start node");
   command->add_flag("--no-fold", *no_fold, "Show every one of several blocks of the same shape");
+  command
+      ->add_option("--columns", arguments->columns,
+                   "What the boxes tell, as columns of the tree by name, separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(read_by(parse_column));
+  command->add_flag("--trainable", arguments->options.trainable,
+                    "Only layers with trainable parameters, in them or below");
   command->callback([arguments, no_fold, &exit_code] {
     arguments->options.fold = !*no_fold;
     const auto written = write_graph(*arguments);

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <layertrace/report.h>
 #include <layertrace/result.h>
@@ -13,7 +14,8 @@ namespace layertrace::tools {
 
 struct GraphArguments {
   std::string file;
-  std::string output = "-";  // by its ending: .dot, .gv, .svg, .pdf, .png
+  std::string output = "-";          // by its ending: .dot, .gv, .svg, .pdf, .png
+  std::vector<std::string> columns;  // by name
   GraphOptions options;
 };
 

@@ -118,6 +118,12 @@ void add_layer_options(CLI::App& command, TableArguments& arguments) {
   command.add_flag("--leading-dot", options.leading_dot, "Paths below the root as .encoder.0");
 }
 
+// Single calls are not chosen by it: their trace is read once, and tells of parameters elsewhere.
+void add_trainable(CLI::App& command, TableOptions& options) {
+  command.add_flag("--trainable", options.trainable,
+                   "Only layers with trainable parameters, in them or below");
+}
+
 int put_subcommand(TableKind kind, const TableArguments& arguments) {
   const std::string format = format_of(arguments, "md");
   if (kind == TableKind::kCalls) {
@@ -138,6 +144,8 @@ void add_subcommand(CLI::App& app, int& exit_code, const Subcommand& info) {
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   add_output_options(*command, *arguments);
   if (info.has_layers) add_layer_options(*command, *arguments);
+  if (info.has_layers && info.kind != TableKind::kCalls)
+    add_trainable(*command, arguments->options);
   if (info.by_layer != nullptr)
     command->add_flag("--by-layer", arguments->options.by_layer, info.by_layer);
   command->add_option("--limit", arguments->options.limit, "So many rows at most; 0 for all");
@@ -151,7 +159,7 @@ struct LayersArguments : TableArguments {
 
 bool has_table_options(const TableOptions& options) {
   return !options.module.empty() || options.depth >= 0 || !options.root.empty() ||
-         options.leading_dot || !options.columns.empty() || options.limit != 0;
+         options.leading_dot || !options.columns.empty() || options.limit != 0 || options.trainable;
 }
 
 int put_layers(const LayersArguments& arguments) {
@@ -190,6 +198,7 @@ void add_layers(CLI::App& app, int& exit_code) {
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   add_output_options(*command, *arguments);
   add_layer_options(*command, *arguments);
+  add_trainable(*command, arguments->options);
   command->add_option("--limit", arguments->options.limit, "So many rows at most; 0 for all");
   command
       ->add_option("--convention", arguments->convention,

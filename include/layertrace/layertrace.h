@@ -222,6 +222,9 @@ struct Options {
   // The recording is of one call, to see what a model is: see summary(). Trees then show shapes and
   // sizes, and no times.
   bool summary = false;
+  // That call is on the meta device, whose tensors take no memory: what little the host's allocator
+  // tells meanwhile is left out. So it is where a model is there that summary() is given.
+  bool meta = false;
   // What the device can do at most, for one that no table knows: JSON as in docs/roofline.md, or
   // the path of a file with it.
   std::string device_peaks = {};
@@ -297,8 +300,9 @@ class LAYERTRACE_API Session {
   Result<Profile> profile() const;
 
   // Keeps a figure of the user's with the run, in its profile and in its trace; one with the same
-  // key takes the other's place. Also after stop(): the trace is added to where it is. By its key
-  // alone, what the registry has of it (add_metric() of report.h) is kept with it.
+  // key takes the other's place. Also after stop(): the trace is added to where it is, and so is
+  // what save() wrote, as long as that is as it was left. By its key alone, what the registry has
+  // of it (add_metric() of report.h) is kept with it.
   Result<void> add_metric(const MetricValue& metric);
   Result<void> add_metric(const std::string& key, double value);
 

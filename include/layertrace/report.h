@@ -77,6 +77,7 @@ enum class Column : std::uint8_t {
   kShare,     // of the step, what `total` takes; where a GPU was recorded, what `gpu_total` does
   kGpuTotal,  // forward + backward + recompute
   kGpuEventTotal,  // likewise by CUDA events
+  kComputeShare,   // FLOP/s of the device's peak for these formats, whatever the roof
 };
 
 enum class SortKey : std::uint8_t {
@@ -155,13 +156,14 @@ LAYERTRACE_API std::string tree_html(const Profile& profile, const TreeOptions& 
 using ExtraReprs = std::map<std::string, std::string, std::less<>>;
 
 // The model as PyTorch prints it, with times: "(fc): Linear(Forward Time: 1.234ms|Backward Time:
-// …)". Modules that were not called have none. Of the options it takes depth, start, sort, ascii
-// and the filters.
+// …)". Modules that were not called have none. Before it a line where a GPU was simulated. Of the
+// options it takes depth, start, sort, ascii and the filters.
 LAYERTRACE_API std::string repr_tree(const Profile& profile, const TreeOptions& options = {},
                                      const ExtraReprs& extra = {});
 
 // The same for programs: {"name": …, "type": …, "container": …, "depth": …, "forward_ns": …,
-// "children": {"fc": {…}}}; docs/json.md describes the keys. Of several models, only "children".
+// "children": {"fc": {…}}}; docs/json.md describes the keys. Of several models, only "children";
+// of an unknown start node {"error": …}.
 LAYERTRACE_API std::string nested_json(const Profile& profile, const TreeOptions& options = {});
 
 // {"layers": […], "steps": […], "health": {…}, …}; the keys are described in docs/json.md and only
@@ -174,11 +176,15 @@ struct GraphOptions {
   int depth = -1;  // as in TreeOptions, and the next two
   std::string start = {};
   bool fold = true;
+  // What the boxes tell, as brackets of a tree do: "Parameters=4727872". Empty: type, share of the
+  // step, forward and backward time.
+  std::vector<Column> columns = {};
+  bool trainable = false;  // only layers with trainable parameters, in them or below
 };
 
-// The layers as a graph in Graphviz' language (`dot -Tsvg`): a box for each with name, type,
-// forward and backward time, and its share of the step, which is also its colour. On a GPU's time
-// where one was recorded. An unknown start node gives a graph of one box that says so.
+// The layers as a graph in Graphviz' language (`dot -Tsvg`): a box for each with its name and what
+// the options ask for, coloured by its share of the step. On a GPU's time where one was recorded.
+// An unknown start node gives a graph of one box that says so.
 LAYERTRACE_API std::string graph_dot(const Profile& profile, const GraphOptions& options = {});
 
 struct ReportOptions {
@@ -280,7 +286,9 @@ struct TableColumn {
 struct Table {
   std::string name;
   std::vector<TableColumn> columns = {};  // as many values in each
-  std::string note = {};  // what a reader of its figures must know: that a GPU was simulated
+  // What a reader of its figures must know: that a GPU was simulated, what was left out. A line for
+  // each.
+  std::string note = {};
 
   std::size_t rows() const noexcept { return columns.empty() ? 0 : columns.front().values.size(); }
   // The column with this name, or nullptr.
@@ -310,6 +318,8 @@ struct TableOptions {
   bool by_layer = false;
   std::vector<std::string> columns = {};  // these, in this order; empty for all
   std::size_t limit = 0;                  // so many rows at most; 0 for all
+  // Only layers with trainable parameters, in them or below; of a Profile's tables.
+  bool trainable = false;
 };
 
 // "layers", "kernels", "operators", "calls", "steps", "parameters", "sizes", "ledger" or "metrics".
@@ -386,8 +396,9 @@ struct ComparedRow {
   std::string name;    // a layer's path, a kernel's or a metric's name; "" of the total
   std::string type;    // a layer's class
   std::string metric;  // "forward_ms"; of a metric its key
-  std::string unit;    // "ms", "FLOP", "bytes", ""
+  std::string unit;    // "ms", "FLOP", "bytes", "elements", "per step"; of a metric its own
   std::vector<ComparedFigure> runs;
+  MetricInfo info = {};  // of a metric
 };
 
 // A layer or kernel that not all runs have.
@@ -403,12 +414,15 @@ struct Comparison {
   // their own that is; then of kernels, likewise.
   std::vector<ComparedRow> rows;
   std::vector<NotInAll> not_in_all;
-  std::vector<std::string> notes;  // what cannot be compared, and what to bear in mind
+  std::vector<std::string> notes;           // what cannot be compared, and what to bear in mind
+  std::vector<std::string> simulated = {};  // of each run: the simulated GPU; "" for none
 };
 
 struct CompareOptions {
   std::vector<std::string> names = {};  // of the runs; where empty, what the runs say themselves
-  double min_change = 0.05;             // of times: what is less is within noise
+  // That they were read from, "" for none: they name runs that do not say a name, or say the same.
+  std::vector<std::string> files = {};
+  double min_change = 0.05;  // of times: what is less is within noise
   double error_rate = 0.05;  // how often equal runs may show any time as changed, by their noise
 };
 
@@ -426,7 +440,8 @@ struct ComparisonTextOptions {
 LAYERTRACE_API std::string comparison_text(const Comparison& comparison,
                                            const ComparisonTextOptions& options = {});
 
-// A row for each figure of each run after the first.
+// A row for each figure of each run after the first; then one for what it or the first alone has,
+// with the verdict "only after" or "only before".
 LAYERTRACE_API Table comparison_table(const Comparison& comparison);
 
 // A condition on the last run, for CI: "forward_ms > +5%", "total_ms@encoder > 2.5",

@@ -53,6 +53,7 @@ void bind_compare(nb::module_& m) {
       .def_ro("rows", &Comparison::rows)
       .def_ro("not_in_all", &Comparison::not_in_all)
       .def_ro("notes", &Comparison::notes)
+      .def_ro("simulated", &Comparison::simulated)
       .def(
           "text",
           [](const Comparison& comparison, bool all, int width, bool color, bool ascii) {
@@ -73,16 +74,19 @@ void bind_compare(nb::module_& m) {
   m.def(
       "compare",
       [](const std::vector<const Profile*>& runs, std::vector<std::string> names,
-         double min_change) {
+         std::vector<std::string> files, double min_change, double error_rate) {
         std::vector<Profile> copies;
         copies.reserve(runs.size());
         for (const Profile* run : runs) copies.push_back(*run);
         CompareOptions options;
         options.names = std::move(names);
+        options.files = std::move(files);
         options.min_change = min_change;
+        options.error_rate = error_rate;
         return without_gil([&] { return compare(copies, options); });
       },
-      nb::arg("runs"), nb::arg("names"), nb::arg("min_change"));
+      nb::arg("runs"), nb::arg("names"), nb::arg("files"), nb::arg("min_change"),
+      nb::arg("error_rate"));
 }
 
 }  // namespace layertrace::python

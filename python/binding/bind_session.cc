@@ -68,7 +68,7 @@ std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb
                                      bool fold_wrappers, const std::string& program,
                                      bool require_gpu, const std::string& timing, bool nvtx,
                                      const std::string& count, const std::string& device_peaks,
-                                     bool summary, const std::string& run_name) {
+                                     bool summary, const std::string& run_name, bool meta) {
   binding::Models roots;
   for (const auto& [name, module] : models) roots.emplace_back(name, module.ptr());
   Options options{.output = output,
@@ -76,6 +76,7 @@ std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb
                   .ops = ops,
                   .count = value_or_raise(parse_counting(count)),
                   .summary = summary,
+                  .meta = meta,
                   .device_peaks = device_peaks,
                   .timing = value_or_raise(parse_timing(timing)),
                   .nvtx = nvtx,
@@ -120,7 +121,8 @@ void bind_session(nb::module_& m) {
   m.def("start", &start, nb::arg("models"), nb::arg("output"), nb::arg("schedule"), nb::arg("ops"),
         nb::arg("memory_cap_bytes"), nb::arg("name_model").none(), nb::arg("fold_wrappers"),
         nb::arg("program"), nb::arg("require_gpu"), nb::arg("timing"), nb::arg("nvtx"),
-        nb::arg("count"), nb::arg("device_peaks"), nb::arg("summary"), nb::arg("name") = "");
+        nb::arg("count"), nb::arg("device_peaks"), nb::arg("summary"), nb::arg("name") = "",
+        nb::arg("meta") = false);
 }
 
 }  // namespace layertrace::python

@@ -13,25 +13,6 @@ std::string class_name(const nb::handle& object) {
   return nb::cast<std::string>(object.type().attr("__name__"));
 }
 
-// Names separated by commas, or one by one.
-std::vector<Column> column_list(const nb::handle& columns) {
-  const bool is_text = nb::isinstance<nb::str>(columns);
-  const nb::object names = is_text ? columns.attr("split")(",") : nb::borrow(columns);
-  const auto refuse = [](const nb::handle& given) {
-    const std::string text =
-        R"(columns are names, as in "type,forward" or ["type", "forward"]; this is a )" +
-        class_name(given);
-    throw nb::type_error(text.c_str());
-  };
-  if (!nb::isinstance<nb::iterable>(names)) refuse(columns);
-  std::vector<Column> parsed;
-  for (const nb::handle name : nb::iter(names)) {
-    if (!nb::isinstance<nb::str>(name)) refuse(name);
-    parsed.push_back(value_or_raise(parse_column(nb::cast<std::string>(name.attr("strip")()))));
-  }
-  return parsed;
-}
-
 template <typename T>
 T as(const std::string& name, const nb::handle& value, const char* wanted) {
   T result{};
@@ -115,6 +96,24 @@ ExtraReprs extra_reprs(const nb::object& model) {
 
 }  // namespace
 
+std::vector<Column> column_list(const nb::handle& columns) {
+  const bool is_text = nb::isinstance<nb::str>(columns);
+  const nb::object names = is_text ? columns.attr("split")(",") : nb::borrow(columns);
+  const auto refuse = [](const nb::handle& given) {
+    const std::string text =
+        R"(columns are names, as in "type,forward" or ["type", "forward"]; this is a )" +
+        class_name(given);
+    throw nb::type_error(text.c_str());
+  };
+  if (!nb::isinstance<nb::iterable>(names)) refuse(columns);
+  std::vector<Column> parsed;
+  for (const nb::handle name : nb::iter(names)) {
+    if (!nb::isinstance<nb::str>(name)) refuse(name);
+    parsed.push_back(value_or_raise(parse_column(nb::cast<std::string>(name.attr("strip")()))));
+  }
+  return parsed;
+}
+
 void bind_trees(nb::class_<Profile>& profile) {
   profile
       .def("tree",
@@ -127,9 +126,16 @@ void bind_trees(nb::class_<Profile>& profile) {
             return repr_tree(self, tree_options("repr_tree", options), extra_reprs(model));
           },
           nb::arg("model") = nb::none(), nb::arg("options"))
-      .def("nested", [](const Profile& self, const nb::kwargs& options) {
-        return nb::module_::import_("json").attr("loads")(
-            nested_json(self, tree_options("nested", options)));
+      .def("nested", [](const Profile& self, const nb::kwargs& given) {
+        const TreeOptions options = tree_options("nested", given);
+        const nb::object nested =
+            nb::module_::import_("json").attr("loads")(nested_json(self, options));
+        // A dict of an error would be taken for layers.
+        if (!options.start.empty() && self.find(options.start) == nullptr) {
+          raise({"cannot show " + options.start, nb::cast<std::string>(nested["error"]),
+                 "Give the path of a layer"});
+        }
+        return nested;
       });
 }
 

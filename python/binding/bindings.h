@@ -54,6 +54,9 @@ T value_or_raise(Result<T> result) {
   return std::move(*result);
 }
 
+// Names of columns, separated by commas or one by one.
+std::vector<Column> column_list(const nb::handle& columns);
+
 // The session's calls may wait for its writer or for the disk: other threads of Python go on
 // meanwhile.
 template <typename Function>

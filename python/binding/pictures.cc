@@ -6,10 +6,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <layertrace/report.h>
 
-namespace nb = nanobind;
+#include "bindings.h"
 
 namespace layertrace::python {
 namespace {
@@ -42,10 +43,17 @@ void bind_pictures(nb::module_& m) {
 
   m.def(
       "graph_dot",
-      [](const Profile& profile, std::optional<int> depth, const std::string& start, bool fold) {
-        return graph_dot(profile, {.depth = depth.value_or(-1), .start = start, .fold = fold});
+      [](const Profile& profile, std::optional<int> depth, const std::string& start, bool fold,
+         const nb::object& columns, bool trainable) {
+        return graph_dot(
+            profile, {.depth = depth.value_or(-1),
+                      .start = start,
+                      .fold = fold,
+                      .columns = columns.is_none() ? std::vector<Column>() : column_list(columns),
+                      .trainable = trainable});
       },
-      nb::arg("profile"), nb::arg("depth").none(), nb::arg("start"), nb::arg("fold"));
+      nb::arg("profile"), nb::arg("depth").none(), nb::arg("start"), nb::arg("fold"),
+      nb::arg("columns").none(), nb::arg("trainable"));
   // Its one error, a trace that is too large, is told in Python, before the trace is read.
   m.def(
       "report_html",

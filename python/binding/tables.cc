@@ -119,6 +119,7 @@ void bind_table_type(nb::module_& m) {
       });
   nb::class_<Table>(m, "Table")
       .def_ro("name", &Table::name)
+      .def_ro("note", &Table::note)
       .def_ro("columns", &Table::columns)
       .def_prop_ro("column_names",
                    [](const Table& table) {
@@ -183,15 +184,17 @@ void bind_tables(nb::module_& m) {
       profile, "table",
       [](const Profile& self, const std::string& kind, const std::string& module,
          std::optional<int> depth, const std::string& root, bool leading_dot, bool by_layer,
-         std::optional<std::vector<std::string>> columns, std::optional<std::size_t> limit) {
+         std::optional<std::vector<std::string>> columns, std::optional<std::size_t> limit,
+         bool trainable) {
         const TableKind parsed = table_or_raise(parse_table_kind(kind));
-        return table_or_raise(table(
-            self, parsed,
-            table_options(module, depth, root, leading_dot, by_layer, std::move(columns), limit)));
+        TableOptions options =
+            table_options(module, depth, root, leading_dot, by_layer, std::move(columns), limit);
+        options.trainable = trainable;
+        return table_or_raise(table(self, parsed, options));
       },
       nb::arg("kind"), nb::kw_only(), nb::arg("module") = "", nb::arg("depth") = nb::none(),
       nb::arg("root") = "", nb::arg("leading_dot") = false, nb::arg("by_layer") = false,
-      nb::arg("columns") = nb::none(), nb::arg("limit") = nb::none());
+      nb::arg("columns") = nb::none(), nb::arg("limit") = nb::none(), nb::arg("trainable") = false);
   add_method(
       profile, "counts_json",
       [](const Profile& self, const std::string& convention) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from layertrace import _core
 from layertrace._core import Comparison, Profile
@@ -14,13 +13,20 @@ from layertrace._session import Session, load
 Run = Profile | Session | str | os.PathLike[str]
 
 
-def compare(*runs: Run, names: Sequence[str] | None = None, min_change: float = 0.05) -> Comparison:
+def compare(
+    *runs: Run,
+    names: Sequence[str] | None = None,
+    min_change: float = 0.05,
+    error_rate: float = 0.05,
+) -> Comparison:
     """Holds runs against the first: layers by path, kernels by name, and the total.
 
     runs: profiles, sessions, or the files of saved runs; two or more.
-    names: what the runs are called; files have their own unless given.
+    names: what the runs are called. Unless given, as they were named when they were recorded; a
+        file without such a name, or with another's, by its own.
     min_change: of times, what counts as a change. What is less is within noise, and so is what the
         steps of the runs differ by anyway.
+    error_rate: how often equal runs may show any time as changed: in one comparison of twenty.
 
     >>> model = torch.nn.Linear(4, 4)
     >>> def train():
@@ -41,10 +47,14 @@ def compare(*runs: Run, names: Sequence[str] | None = None, min_change: float = 
         )
     if isinstance(names, str) or (names is not None and len(names) != len(runs)):
         raise ValueError(f"names are {names!r}; there must be one for each of {len(runs)} runs")
+    if not 0 <= error_rate <= 1:
+        raise ValueError(f"error_rate is {error_rate}; it is in 0…1")
     return _core.compare(
         [_profile_of(run) for run in runs],
-        list(names) if names is not None else _names_of(runs),
+        list(names or []),
+        ["" if isinstance(run, (Profile, Session)) else os.fspath(run) for run in runs],
         min_change,
+        error_rate,
     )
 
 
@@ -59,12 +69,3 @@ def _profile_of(run: Run) -> Profile:
         "compare() takes profiles, sessions and the files of saved runs; "
         f"this is a {type(run).__name__}"
     )
-
-
-def _names_of(runs: Sequence[Run]) -> list[str]:
-    """Of files their names; of others what they say themselves, where all are such."""
-    if not all(isinstance(run, (str, os.PathLike)) for run in runs):
-        return []
-    paths = [os.fspath(run) for run in runs if not isinstance(run, (Profile, Session))]
-    short = [Path(path).name for path in paths]
-    return short if len(set(short)) == len(short) else paths

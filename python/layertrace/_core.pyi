@@ -848,10 +848,20 @@ class Profile:
     @property
     def run(self) -> RunInfo:
         """Where and with what it was made."""
-    def graph(self, *, depth: int | None = None, start: str = "", fold: bool = True) -> Graph:
+    def graph(
+        self,
+        *,
+        depth: int | None = None,
+        start: str = "",
+        fold: bool = True,
+        columns: str | Sequence[str] | None = None,
+        trainable: bool = False,
+    ) -> Graph:
         """The layers as a graph, coloured by their share of the step, for Graphviz.
 
         `graph().save("tree.svg")`; a notebook shows it as it is where the program `dot` is there.
+        `columns` are what the boxes tell, by the names of `tree()`: `"type,params,macs"`. With
+        `trainable`, only layers with trainable parameters, in them or below.
         """
     def report(
         self,
@@ -893,6 +903,7 @@ class Profile:
         by_layer: bool = False,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
+        trainable: bool = False,
     ) -> Table:
         """A table of the run: `layers`, `kernels`, `operators`, `steps`, `parameters`, `sizes` or
         `ledger`; docs/tables.md has the columns of each.
@@ -900,7 +911,8 @@ class Profile:
         `module` and `depth` choose layers; `root` is what the root's path reads (`"__root__"`),
         `leading_dot` writes paths below it as `.encoder.0`. `by_layer` gives kernels and operators
         a row for each layer and phase, and parameters a row for each module. `columns` chooses
-        columns, in their order; `limit` is the most rows.
+        columns, in their order; `limit` is the most rows. With `trainable`, only layers with
+        trainable parameters, in them or below.
 
         >>> profile.table("layers", depth=1).to_pandas()
         """
@@ -983,7 +995,8 @@ class Profile:
     ) -> dict[str, Any]:
         """The same as dicts inside each other: `nested()["children"]["fc"]["forward_ns"]`.
 
-        docs/json.md describes the keys. The options are those of `tree()`.
+        docs/json.md describes the keys. The options are those of `tree()`; an unknown start node
+        raises an Error.
         """
     def kernels_table(
         self,
@@ -1061,6 +1074,7 @@ def start(
     device_peaks: str,
     summary: bool,
     name: str = "",
+    meta: bool = False,
 ) -> Session:
     """Begins to record; raises Error if another session is active.
 
@@ -1069,6 +1083,7 @@ def start(
         `models`; gives its name, or None to leave it unregistered.
     program: what `RunInfo.program` says; "" for the executable's name.
     device_peaks: JSON, or the path of a file with it; "" for none.
+    meta: the call of a summary is on the meta device, where no memory is taken.
     """
 
 def module_calls() -> object:
@@ -1154,6 +1169,9 @@ class Table:
     @property
     def name(self) -> str: ...
     @property
+    def note(self) -> str:
+        """What a reader must know, a line for each: that a GPU was simulated, what was left out."""
+    @property
     def columns(self) -> list[TableColumn]: ...
     @property
     def column_names(self) -> list[str]: ...
@@ -1225,7 +1243,7 @@ class ComparedRow:
 
     @property
     def kind(self) -> str:
-        """ "total", "layer" or "kernel"."""
+        """ "total", "metric", "layer" or "kernel"."""
     @property
     def name(self) -> str:
         """A layer's path, a kernel's name; "" of the total."""
@@ -1237,7 +1255,7 @@ class ComparedRow:
         """ "forward_ms", "flops"…"""
     @property
     def unit(self) -> str:
-        """ "ms", "FLOP", "bytes" or ""."""
+        """ "ms", "FLOP", "bytes", "elements" or "per step"; of a metric its own."""
     @property
     def runs(self) -> list[ComparedFigure]: ...
 
@@ -1268,17 +1286,26 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """What cannot be compared, and what to bear in mind."""
+    @property
+    def simulated(self) -> list[str]:
+        """Of each run: the simulated GPU that it ran on; "" for none."""
     def text(
         self, *, all: bool = False, width: int = 0, color: bool = False, ascii: bool = False
     ) -> str:
         """For people: the total, and what changed; with `all`, what did not, too."""
     def table(self) -> Table:
-        """A row for each figure of each run after the first."""
+        """A row for each figure of each run after the first, then for what one alone has."""
     def check(self, condition: str) -> str | None:
         """Why a condition holds, as in "forward_ms > +5%"; None where it does not."""
     def _repr_html_(self) -> str: ...
 
-def compare(runs: Sequence[Profile], names: Sequence[str], min_change: float) -> Comparison:
+def compare(
+    runs: Sequence[Profile],
+    names: Sequence[str],
+    files: Sequence[str],
+    min_change: float,
+    error_rate: float,
+) -> Comparison:
     """Holds runs against the first."""
 
 @final
@@ -1465,7 +1492,14 @@ def make_card(
 
 largest_embedded_trace: int
 
-def graph_dot(profile: Profile, depth: int | None, start: str, fold: bool) -> str: ...
+def graph_dot(
+    profile: Profile,
+    depth: int | None,
+    start: str,
+    fold: bool,
+    columns: str | Sequence[str] | None,
+    trainable: bool,
+) -> str: ...
 def report_html(profile: Profile, title: str, trace_file: str, trace: bytes) -> str: ...
 
 @final

@@ -87,13 +87,19 @@ class Graph:
 
 
 def graph(
-    profile: "Profile", *, depth: int | None = None, start: str = "", fold: bool = True
+    profile: "Profile",
+    *,
+    depth: int | None = None,
+    start: str = "",
+    fold: bool = True,
+    columns: "str | Sequence[str] | None" = None,
+    trainable: bool = False,
 ) -> Graph:
     if start and profile.find(start) is None:
         raise Error(
             f"cannot draw {start}", "no layer has this path", "The layers have those that exist"
         )
-    return Graph(_core.graph_dot(profile, depth, start, fold))
+    return Graph(_core.graph_dot(profile, depth, start, fold, columns, trainable))
 
 
 def report(
@@ -215,7 +221,7 @@ def plot(
     ]
     longest = sorted(all_bars, key=lambda bar: bar[1] + bar[2], reverse=True)[: max(1, limit)]
     bars = [bar for bar in all_bars if bar in longest]
-    return _draw(figure_class, bars, len(all_bars), kind, clock, path)
+    return _draw(figure_class, bars, len(all_bars), kind, clock, path, profile.run.simulated)
 
 
 def _draw(
@@ -225,6 +231,7 @@ def _draw(
     kind: str,
     clock: str,
     path: str | os.PathLike[str] | None,
+    simulated: str,
 ) -> "Figure":
     most = max((forward + backward for _, forward, backward in bars), default=0.0)
     unit, scale = next(
@@ -251,7 +258,10 @@ def _draw(
     axes.grid(axis="x", color="#dfe4e9", linewidth=0.8)
     axes.set_axisbelow(True)
     shown = f", the {len(bars)} of {of} that took longest" if len(bars) < of else ""
-    axes.set_title(f"Layers, each without those below it{shown}", fontsize=10, loc="left")
+    title = f"Layers, each without those below it{shown}"
+    if simulated:
+        title += f"\nOn a {simulated}: its times say nothing about how fast a real GPU is"
+    axes.set_title(title.replace("$", r"\$"), fontsize=10, loc="left")
     if bars:
         axes.legend(frameon=False, fontsize=9)
     if path is not None:

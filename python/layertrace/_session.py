@@ -188,6 +188,7 @@ class Session:
         formulas: Formulas | None = None,
         is_summary: bool = False,
         name: str = "",
+        is_meta: bool = False,
     ) -> None:
         if schedule is not None and not isinstance(schedule, Schedule):
             raise TypeError(
@@ -213,6 +214,7 @@ class Session:
         self._count = count
         self._formulas = formulas
         self._is_summary = is_summary
+        self._is_meta = is_meta
         self._name = name
         self._session_formulas = SessionFormulas(formulas)
         self._device_peaks = _peaks_text(device_peaks)
@@ -249,6 +251,7 @@ class Session:
                 self._device_peaks,
                 self._is_summary,
                 self._name,
+                self._is_meta,
             )
         except BaseException:
             self._session_formulas.remove()
@@ -384,8 +387,8 @@ class Session:
         """Keeps a figure of yours with the run: `session.add_metric("accuracy", 0.93)`.
 
         It is in the profile and in the trace, in tables, reports and comparisons. The last value
-        of a key counts. Also after the session: the trace that was written is added to; one that
-        `save()` wrote is not.
+        of a key counts. Also after the session: the trace that was written is added to, and so is
+        what `save()` wrote, as long as that is as it was left.
 
         The options are those of `layertrace.add_metric`. Without any, a key that was added there
         is what it says there.

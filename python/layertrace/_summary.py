@@ -47,14 +47,23 @@ def summary(
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"summary() takes an nn.Module; this is a {type(model).__name__}")
     call = None if inputs is None else _Call(model, inputs, device)
+    is_meta = device is not None and torch.device(device).type == "meta"
     with _random_numbers_kept(model, device):
-        return recorded_call(model, None if call is None else lambda: call(backward), formulas)
+        return recorded_call(
+            model, None if call is None else lambda: call(backward), formulas, is_meta
+        )
 
 
 def recorded_call(
-    model: torch.nn.Module, call: Callable[[], object] | None, formulas: Formulas | None = None
+    model: torch.nn.Module,
+    call: Callable[[], object] | None,
+    formulas: Formulas | None = None,
+    is_meta: bool = False,
 ) -> Profile:
-    """The summary of a call of the model that is ready to be made."""
+    """The summary of a call of the model that is ready to be made.
+
+    On the meta device, where it is if the model is there, too, no memory is taken.
+    """
     session = Session(
         model,
         None,
@@ -66,6 +75,7 @@ def recorded_call(
         nvtx=False,
         formulas=formulas,
         is_summary=True,
+        is_meta=is_meta or any(parameter.is_meta for parameter in model.parameters()),
     )
     with session:
         if call is not None:

@@ -230,10 +230,48 @@ Result<void> OutputFile::copy_to(const std::string& path) const {
   if (copied) copied = copy.commit();
   if (!copied) {
     ::unlink(copy.part_.c_str());
-  } else if (absolute(path) == target_ && !committed_) {
+    return copied;
+  }
+  if (absolute(path) == target_ && !committed_)
     ::unlink(part_.c_str());  // what it holds now has its name; the open descriptor still reads it
+  struct stat status {};
+  if (::fstat(copy.fd_, &status) == 0) {
+    std::erase_if(copies_, [&](const Copy& each) { return each.target == copy.target_; });
+    copies_.push_back({copy.target_, status.st_dev, status.st_ino, status.st_mtim, size()});
   }
   return copied;
+}
+
+Result<void> OutputFile::update_copies() const {
+  Result<void> result;
+  for (Copy& copy : copies_) {
+    if (auto updated = update(copy); !updated) result = updated;
+  }
+  return result;
+}
+
+Result<void> OutputFile::update(Copy& copy) const {
+  std::vector<std::uint8_t> added(size() - std::min(size(), copy.size));
+  const ssize_t count = ::pread(fd_, added.data(), added.size(), static_cast<off_t>(copy.size));
+  if (std::cmp_not_equal(count, added.size())) {
+    return Error{"cannot read back the recording",
+                 count < 0 ? system_error_text(errno) : "it is shorter than written", ""};
+  }
+  const int fd = ::open(copy.target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? Result<void>() : cannot_write(copy.target, errno);
+  struct stat status {};
+  const bool is_as_left =
+      ::fstat(fd, &status) == 0 && status.st_dev == copy.device && status.st_ino == copy.inode &&
+      status.st_mtim.tv_sec == copy.modified.tv_sec &&
+      status.st_mtim.tv_nsec == copy.modified.tv_nsec && std::cmp_equal(status.st_size, copy.size);
+  const int error = is_as_left ? write_all(fd, added) : 0;
+  if (error != 0 && ::ftruncate(fd, static_cast<off_t>(copy.size)) != 0)
+    copy.size = 0;  // a stump that is no longer as it was left
+  if (is_as_left && ::fstat(fd, &status) == 0) copy.modified = status.st_mtim;
+  ::close(fd);
+  if (error != 0) return cannot_write(copy.target, error);
+  if (is_as_left) copy.size += added.size();
+  return {};
 }
 
 Result<void> OutputFile::copy_into(OutputFile& copy) const {

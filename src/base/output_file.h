@@ -3,7 +3,10 @@
 // be written elsewhere.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +40,10 @@ class OutputFile final : public ByteSink {
   // Writes all there is to another place, which appears whole or not at all.
   Result<void> copy_to(const std::string& path) const;
 
+  // Adds to such copies what was written since. One that is no longer as it was left is the user's,
+  // and stays so. After commit().
+  Result<void> update_copies() const;
+
   // Whole blocks that neither the disk nor the memory would take.
   std::uint64_t lost_blocks() const noexcept { return lost_blocks_; }
   const std::string& path() const noexcept { return path_; }
@@ -58,6 +65,16 @@ class OutputFile final : public ByteSink {
   Result<void> write_kept();
   Result<void> copy_into(OutputFile& copy) const;
 
+  // A copy as it was left. An inode's number may be another file's soon, so the time counts, too.
+  struct Copy {
+    std::string target;
+    dev_t device = 0;
+    ino_t inode = 0;
+    timespec modified = {};
+    std::uint64_t size = 0;
+  };
+  Result<void> update(Copy& copy) const;
+
   std::string path_;    // as it was given
   std::string target_;  // the same, wherever the program goes
   std::string part_;    // its name until then
@@ -68,6 +85,7 @@ class OutputFile final : public ByteSink {
   std::vector<std::uint8_t> kept_;
   std::uint64_t lost_blocks_ = 0;
   bool committed_ = false;
+  mutable std::vector<Copy> copies_;  // what is written stays the same; copies may lag behind
 };
 
 }  // namespace layertrace

@@ -78,7 +78,7 @@ inline constexpr std::array kColumns{
     ColumnInfo{Column::kMacs, "macs", "MACs", Kind::kAmount, 3, &Figures::macs},
     ColumnInfo{Column::kAuxFlops, "aux_flops", "aux FLOPs", Kind::kAmount, 2, &Figures::aux_flops},
     ColumnInfo{Column::kBytes, "bytes", "bytes", Kind::kBytes, 2, &Figures::bytes},
-    ColumnInfo{Column::kActivations, "activations", "activations", Kind::kAmount, 2,
+    ColumnInfo{Column::kActivations, "activations", "activation elements", Kind::kAmount, 2,
                &Figures::activations},
     ColumnInfo{Column::kMemoryPeak, "memory_peak", "memory peak", Kind::kMemory, 3,
                &Figures::memory_peak},
@@ -97,6 +97,7 @@ inline constexpr std::array kColumns{
                &Figures::gpu_total_ns},
     ColumnInfo{Column::kGpuEventTotal, "gpu_event_total", "GPU event total", Kind::kActivityTime, 4,
                &Figures::event_total_ns},
+    ColumnInfo{Column::kComputeShare, "compute_share", "of peak", Kind::kOfDevice, 4, nullptr},
 };
 
 // What other tools call them.

@@ -86,6 +86,8 @@ std::string label_of(const ColumnInfo& info) {
       return "Input Size";
     case Column::kOutputShapes:
       return "Output Size";
+    case Column::kActivations:
+      return "Activations";
     default:
       break;
   }
@@ -138,6 +140,8 @@ std::string place_text(Column column, const Figures& figures, const CellStyle& s
       return at.intensity > 0 ? format_si(at.intensity) : none;
     case Column::kPeakShare:
       return at.roof != Roof::kNone ? format_share(at.share) : none;
+    case Column::kComputeShare:
+      return at.compute_share > 0 ? format_share(at.compute_share) : none;
     case Column::kUnexplained:
       return at.roof != Roof::kNone ? time_and_share(at.unexplained_ns, style) : none;
     default:
@@ -146,6 +150,11 @@ std::string place_text(Column column, const Figures& figures, const CellStyle& s
 }
 
 }  // namespace
+
+CellStyle cell_style(const Profile& profile, const Glyphs& glyphs) {
+  return {glyphs,         share_base_ns(profile),   has_activities(profile.run),
+          profile.device, has_events_only(profile), !profile.run.device.empty()};
+}
 
 TableColumn table_column(Column column) {
   const ColumnInfo& info = info_of(column);
@@ -244,8 +253,7 @@ double time_of(Column column, const Figures& figures, const CellStyle& style) {
 }
 
 bool has_any(Column column, const Profile& profile) {
-  const CellStyle style{glyphs_for(true), share_base_ns(profile),   has_activities(profile.run),
-                        profile.device,   has_events_only(profile), !profile.run.device.empty()};
+  const CellStyle style = cell_style(profile, glyphs_for(true));
   return std::ranges::any_of(profile.layers, [&](const Layer& layer) {
     if (column == Column::kKernelSize) return !layer.kernel_size.empty();
     if (column == Column::kInputShapes || column == Column::kOutputShapes)

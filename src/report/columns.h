@@ -25,6 +25,9 @@ struct CellStyle {
   bool has_gpu = false;      // one was recorded
 };
 
+// Of all cells of a profile's report.
+CellStyle cell_style(const Profile& profile, const Glyphs& glyphs);
+
 // The columns to show: those that were asked for, or the default ones that have something to say.
 std::vector<Column> chosen_columns(const TreeOptions& options, const Profile& profile);
 

@@ -1,6 +1,7 @@
 #include "report/fold_blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <iterator>
@@ -119,7 +120,8 @@ class NodeMaker {
   // before it. Layers of one shape get the same number.
   void measure_from_the_leaves() {
     using Children = std::vector<std::pair<std::string, int>>;
-    std::map<std::tuple<std::string, bool, bool, std::string, Children>, int> numbers;
+    using Parameters = std::array<std::uint64_t, 3>;
+    std::map<std::tuple<std::string, bool, bool, std::string, Parameters, Children>, int> numbers;
     for (std::size_t i = layers_.size(); i-- > 0;) {
       const Layer& layer = layers_[i];
       Children children;
@@ -127,7 +129,8 @@ class NodeMaker {
         below_[i] += below_[child] + 1;
         children.emplace_back(layers_[child].name, shapes_[child]);
       }
-      auto key = std::tuple(layer.type, layer.ran, layer.registered, layer.shared_with,
+      const Parameters parameters{layer.params, layer.params_trainable, layer.param_bytes};
+      auto key = std::tuple(layer.type, layer.ran, layer.registered, layer.shared_with, parameters,
                             std::move(children));
       shapes_[i] = numbers.emplace(std::move(key), static_cast<int>(numbers.size())).first->second;
     }

@@ -4,9 +4,9 @@
 // tree still add up.
 //
 // Folded are three or more neighbours, in the order of definition, of the same shape (type, ran,
-// registered, shared with, and the same for all below, with equal names) whose names count up: "0",
-// "1", "2" or "block1", "block2", "block3". Layers without children fold only under bare numbers:
-// fc1, fc2 and fc3 were named to be told apart.
+// registered, shared with, how many parameters, trainable ones too, and the same for all below,
+// with equal names) whose names count up: "0", "1", "2" or "block1", "block2", "block3". Layers
+// without children fold only under bare numbers: fc1, fc2 and fc3 were named to be told apart.
 #pragma once
 
 #include <cstddef>

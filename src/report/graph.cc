@@ -10,10 +10,13 @@
 
 #include <layertrace/report.h>
 
+#include "report/columns.h"
+#include "report/filter.h"
 #include "report/fold_blocks.h"
 #include "report/layer_times.h"
 #include "report/lookup.h"
 #include "report/numbers.h"
+#include "report/row_texts.h"
 #include "report/text.h"
 
 namespace layertrace {
@@ -50,36 +53,50 @@ Fill fill_of(double share) {
 class GraphWriter {
  public:
   GraphWriter(const Profile& profile, const GraphOptions& options)
-      : profile_(profile), options_(options), base_ns_(share_base_ns(profile)) {}
+      : profile_(profile),
+        options_(options),
+        base_ns_(share_base_ns(profile)),
+        style_(cell_style(profile, glyphs_)),
+        texts_(profile, options.columns, style_) {}
 
   std::string write(const std::vector<int>& roots) {
+    const Filtered filtered = filter_layers(profile_, {.trainable = options_.trainable}, roots);
     out_ =
         "digraph layers {\n"
         "  graph [rankdir=LR, bgcolor=\"white\", nodesep=0.15, ranksep=0.45, labelloc=t,\n"
         "         fontname=\"Helvetica\", fontsize=11, fontcolor=\"#445260\",\n"
         "         label=\"" +
-        caption() +
+        caption(filtered.sentence) +
         "\"]\n"
         "  node [shape=box, style=\"filled,rounded\", penwidth=0.8, color=\"#8796a5\", "
         "margin=\"0.14,0.08\",\n"
         "        fontname=\"Helvetica\", fontsize=11]\n"
         "  edge [arrowhead=none, color=\"#b3bec9\", penwidth=0.9]\n";
-    const std::vector<bool> all(profile_.layers.size(), true);
-    for (const Node& node : make_nodes(profile_, roots, options_.fold, SortKey::kDefinition, all))
+    for (const Node& node :
+         make_nodes(profile_, roots, options_.fold, SortKey::kDefinition, filtered.shown))
       add(node, -1, 0);
     return out_ + "}\n";
   }
 
  private:
-  std::string caption() const {
-    if (profile_.layers.empty()) return "no layers";
-    if (profile_.run.summary) return "parameters of each layer";
-    std::string text =
-        fmt::format("{} time per step; shares of a step of {}", has_gpu(profile_) ? "GPU" : "host",
-                    format_time(base_ns_, glyphs_));
-    if (!profile_.run.simulated.empty())
+  std::string caption(const std::string& filter) const {
+    std::string text = subject();
+    if (!filter.empty()) text += "\\n" + dot_text(filter);
+    if (!profile_.run.simulated.empty() && !profile_.layers.empty() && !profile_.run.summary)
       text += "\\nSimulated GPU: its times say nothing about how fast a real one is";
     return text;
+  }
+
+  std::string subject() const {
+    if (profile_.layers.empty()) return "no layers";
+    if (profile_.run.summary)
+      return options_.columns.empty() ? "parameters of each layer" : "figures of one call";
+    const char* const clock = has_gpu(profile_) ? "GPU" : "host";
+    const std::string step = format_time(base_ns_, glyphs_);
+    if (options_.columns.empty())
+      return fmt::format("{} time per step; shares of a step of {}", clock, step);
+    return fmt::format("figures per step; colour by the {} time's share of a step of {}", clock,
+                       step);
   }
 
   LayerTimes times_of(const Node& node) const {
@@ -119,6 +136,7 @@ class GraphWriter {
     std::string name = depth == 0 && !options_.start.empty() ? layer.path : node.first_name;
     if (node.blocks > 1) name += fmt::format("{}{}", glyphs_.dash, node.last_name);
     std::string text = dot_text(name);
+    if (!options_.columns.empty()) return text + attributes(node, layer);
     if (node.blocks > 1) {
       text += fmt::format("\\n{} {} {}", node.blocks, glyphs_.times, dot_text(layer.type));
     } else if (!layer.path.empty()) {
@@ -135,10 +153,26 @@ class GraphWriter {
                               format_time(times.backward_ns, glyphs_));
   }
 
+  // A line for each, as brackets have them; what is empty is left out.
+  std::string attributes(const Node& node, const Layer& layer) const {
+    std::string text;
+    if (!layer.shared_with.empty()) text += "\\n= " + dot_text(layer.shared_with);
+    for (const Column column : options_.columns) {
+      const std::string value =
+          is_text(column) ? texts_.cell(column, node) : bracket_text(column, node.figures, style_);
+      if (!value.empty())
+        text += fmt::format("\\n{}={}", table_column(column).label, dot_text(value));
+    }
+    if (!layer.ran && !profile_.run.summary) text += "\\nnot run";
+    return text;
+  }
+
   const Profile& profile_;
   const GraphOptions& options_;
   const double base_ns_;
   const Glyphs& glyphs_ = glyphs_for(false);
+  const CellStyle style_;
+  const RowTexts texts_;
   std::string out_;
   int next_ = 0;
 };

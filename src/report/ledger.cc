@@ -240,11 +240,14 @@ std::string text_of(const std::vector<Sentence>& sentences, std::size_t width, b
   return out;
 }
 
-std::string simulation_note(const RunInfo& run, bool ascii) {
-  if (run.simulated.empty()) return "";
+std::string simulation_note(std::string_view done, std::string_view device, bool ascii) {
   return fmt::format(
-      "Simulated: recorded on a {} (simgpu). Its times say nothing about how fast a real GPU is.",
-      clean(run.simulated, ascii));
+      "Simulated: {} on a {} (simgpu). Its times say nothing about how fast a real GPU is.", done,
+      device.empty() ? "simulated GPU" : clean(device, ascii));
+}
+
+std::string simulation_note(const RunInfo& run, bool ascii) {
+  return run.simulated.empty() ? "" : simulation_note("recorded", run.simulated, ascii);
 }
 
 std::vector<Sentence> opening(const Profile& profile, const Glyphs& glyphs) {

@@ -19,7 +19,10 @@ struct Sentence {
   Tone tone = Tone::kPlain;
 };
 
-// That its times are a simulation's; "" where they are not.
+// That times of such a GPU are a simulation's, and what was done on it: "recorded", "timed".
+std::string simulation_note(std::string_view done, std::string_view device, bool ascii);
+
+// The same of a run; "" where it was on none.
 std::string simulation_note(const RunInfo& run, bool ascii);
 
 // What is wrong, and the title; the heading goes on with what was recorded.

@@ -74,12 +74,18 @@ Json nested(const Profile& profile, const TreeOptions& options, const Node& node
 
 std::string nested_json(const Profile& profile, const TreeOptions& options) {
   const std::vector<int> roots = report::roots_of(profile, options.start);
+  if (roots.empty() && !options.start.empty()) {
+    std::string unknown = report::unknown_layer(profile, options.start, options.ascii);
+    unknown.pop_back();  // its newline
+    return report::dump(report::Json{{"error", unknown}}) + '\n';
+  }
   const report::Filtered filtered = report::filter_layers(profile, options, roots);
   const auto nodes = report::make_nodes(profile, roots, false, options.sort, filtered.shown);
-  const report::Json out =
-      nodes.size() == 1
-          ? report::nested(profile, options, nodes.front(), 0)
-          : report::Json{{"children", report::children_json(profile, options, nodes, 0)}};
+  report::Json out = report::Json::object();
+  if (!profile.run.simulated.empty()) out["simulated"] = profile.run.simulated;
+  out.update(nodes.size() == 1
+                 ? report::nested(profile, options, nodes.front(), 0)
+                 : report::Json{{"children", report::children_json(profile, options, nodes, 0)}});
   return out.dump(1, ' ', false, report::Json::error_handler_t::replace) + '\n';
 }
 

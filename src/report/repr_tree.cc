@@ -10,6 +10,7 @@
 #include "report/figures.h"
 #include "report/filter.h"
 #include "report/fold_blocks.h"
+#include "report/ledger.h"
 #include "report/lookup.h"
 #include "report/numbers.h"
 #include "report/text.h"
@@ -109,7 +110,8 @@ std::string repr_tree(const Profile& profile, const TreeOptions& options, const 
   const report::Filtered filtered = report::filter_layers(profile, options, roots);
   if (filtered.passed == 0 && !filtered.sentence.empty()) return filtered.sentence + '\n';
   const report::ReprWriter writer(profile, options, extra);
-  std::string out;
+  std::string out = report::simulation_note(profile.run, options.ascii);
+  if (!out.empty()) out += '\n';
   for (const report::Node& node :
        report::make_nodes(profile, roots, false, options.sort, filtered.shown)) {
     const Layer& layer = profile.layers[static_cast<std::size_t>(node.layers.front())];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "report/numbers.h"
 #include "report/text.h"
@@ -81,16 +82,32 @@ std::string RowTexts::note(const Node& node) const {
     parts.emplace_back("not run");
   }
   if (!layer.registered) parts.emplace_back("(unregistered)");
-  if (node.blocks > 1 && layer.ran && !profile_.run.summary) parts.push_back(spread(node));
+  if (node.blocks > 1 && layer.ran) parts.push_back(spread(node));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
+// "1.00 GFLOP–4.00 GFLOP"; nothing of blocks that compute as much, which most do.
+std::string RowTexts::flops_range(const Node& node) const {
+  double least = 0;
+  double most = 0;
+  for (std::size_t i = 0; i < node.layers.size(); ++i) {
+    const Layer& layer = profile_.layers[static_cast<std::size_t>(node.layers[i])];
+    const double flops = figures_of(layer).flops;
+    least = i == 0 ? flops : std::min(least, flops);
+    most = std::max(most, flops);
+  }
+  const std::string from = format_si(least, "FLOP");
+  const std::string to = format_si(most, "FLOP");
+  return from == to ? "" : fmt::format("{}{}{}", from, style_.glyphs.dash, to);
+}
+
 // "each 1.20–1.40 ms forward, 2.40–2.70 ms backward", and which block it is that takes far more
-// than the others.
+// than the others. A summary has no times.
 std::string RowTexts::spread(const Node& node) const {
   std::vector<double> sums(node.layers.size());
   std::vector<std::string> parts;
-  for (const Column column : leading_) {
+  const std::vector<Column> timed = profile_.run.summary ? std::vector<Column>() : leading_;
+  for (const Column column : timed) {
     double least = 0;
     double most = 0;
     for (std::size_t i = 0; i < node.layers.size(); ++i) {
@@ -105,12 +122,13 @@ std::string RowTexts::spread(const Node& node) const {
     parts.push_back(has_many_times_ ? fmt::format("{} {}", range, table_column(column).title)
                                     : range);
   }
+  if (std::string flops = flops_range(node); !flops.empty()) parts.push_back(std::move(flops));
   if (parts.empty()) return "";
   std::string text = fmt::format("each {}", fmt::join(parts, ", "));
   const auto slowest = std::ranges::max_element(sums);
   double sum = 0;
   for (const double each : sums) sum += each;
-  if (*slowest >= kOutlier * sum / static_cast<double>(sums.size())) {
+  if (sum > 0 && *slowest >= kOutlier * sum / static_cast<double>(sums.size())) {
     const int layer = node.layers[static_cast<std::size_t>(slowest - sums.begin())];
     text +=
         fmt::format(", most in {}", cleaned(profile_.layers[static_cast<std::size_t>(layer)].path));

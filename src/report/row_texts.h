@@ -26,6 +26,7 @@ class RowTexts {
   std::string type(const Node& node) const;
   std::string of_layer(Column column, const Layer& layer) const;
   std::string spread(const Node& node) const;
+  std::string flops_range(const Node& node) const;
 
   const Profile& profile_;
   const CellStyle& style_;

@@ -62,7 +62,8 @@ void drop_least_important(Layout& layout, const Table& table) {
 void fit(Layout& layout, const Table& table, std::size_t width, std::size_t mark) {
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const std::size_t most = std::max(kShortestText, width / 4);
-    if (table.columns[i].left) layout.widths[i] = std::min(layout.widths[i], most);
+    if (table.columns[i].left && !table.columns[i].whole)
+      layout.widths[i] = std::min(layout.widths[i], most);
   }
   std::size_t room = has_trailing_note(table) ? width - mark : width;
   while (!layout.shown.empty()) {

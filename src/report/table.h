@@ -20,6 +20,7 @@ struct TableColumn {
                            // which may not
   int importance = 0;      // the lowest is dropped first
   std::string label = {};  // in brackets
+  bool whole = false;      // of text: never shortened
 };
 
 struct Cell {

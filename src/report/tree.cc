@@ -32,8 +32,7 @@ class TreeWriter {
       : profile_(profile),
         options_(options),
         glyphs_(glyphs_for(options.ascii)),
-        style_{glyphs_,        share_base_ns(profile),   has_activities(profile.run),
-               profile.device, has_events_only(profile), !profile.run.device.empty()},
+        style_(cell_style(profile, glyphs_)),
         columns_(chosen_columns(options, profile)),
         texts_(profile, columns_, style_) {}
 

@@ -115,9 +115,9 @@ Columns view_columns(View view, const Profile& profile) {
       return {Column::kType,       Column::kParams,     Column::kParamBytes, Column::kActivations,
               Column::kMemoryPeak, Column::kMemoryKept, Column::kBytes};
     case View::kRoofline:
-      return {Column::kType,      Column::kShare,      Column::kFlops, Column::kBytes,
-              Column::kIntensity, Column::kTflops,     Column::kGbs,   Column::kRoof,
-              Column::kPeakShare, Column::kUnexplained};
+      return {Column::kType,      Column::kShare,        Column::kFlops,      Column::kBytes,
+              Column::kIntensity, Column::kTflops,       Column::kGbs,        Column::kRoof,
+              Column::kPeakShare, Column::kComputeShare, Column::kUnexplained};
     case View::kAll:
       break;
   }

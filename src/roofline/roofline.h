@@ -58,6 +58,7 @@ struct Placement {
   double least_ns = 0;                // what the roof allows
   double share = 0;                   // of the roof: least_ns / busy_ns. Above 1: a peak is wrong
   double unexplained_ns = 0;          // busy time that neither roof explains
+  double compute_share = 0;           // of the peak, whatever the roof; 0 where it is not known
 };
 
 constexpr Placement place(const Work& work, const Roofs& roofs) noexcept {
@@ -75,6 +76,7 @@ constexpr Placement place(const Work& work, const Roofs& roofs) noexcept {
   at.attainable_flops_per_s = over(work.flops, at.least_ns) * kNsPerS;
   at.share = over(at.least_ns, work.busy_ns);
   at.unexplained_ns = std::max(work.busy_ns - at.least_ns, 0.0);
+  at.compute_share = over(compute_ns, work.busy_ns);
   if (at.share > 0) at.roof = compute_ns >= memory_ns ? Roof::kCompute : Roof::kMemory;
   return at;
 }

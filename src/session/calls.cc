@@ -196,6 +196,10 @@ class CallCollector final : public SpanSink {
 }  // namespace
 
 Result<Table> calls(const std::string& path, const TableOptions& options) {
+  if (options.trainable) {
+    return Error{"cannot choose calls by what is trainable", "single calls do not tell of it",
+                 "Ask for a module's calls"};
+  }
   Dictionary dictionary;
   CallCollector collector(dictionary, options);
   const auto summary = read_trace(path, dictionary, collector);

@@ -51,6 +51,14 @@ void give_way() noexcept {
   if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &kNoPriority);
 }
 
+void forget_memory(Profile& profile) {
+  profile.device_memory.clear();
+  for (Layer& layer : profile.layers) {
+    for (PhaseStats& phase : layer.phases) phase.memory = {};
+  }
+  for (PhaseStats& phase : profile.outside) phase.memory = {};
+}
+
 struct Active {
   std::mutex mutex;
   std::weak_ptr<SessionState> session;
@@ -427,6 +435,7 @@ Result<Profile> SessionState::stop() {
                  "Record fewer steps at a time" +
                      (part.empty() ? "" : "; what was written until then is in " + part)};
   }
+  if (options_.meta) forget_memory(*profile_);
   if (!has_recorded_ && output_->leave_existing()) {
     profile_->health.notes.push_back("nothing was recorded: what was in " + output_->path() +
                                      " before is left as it was");
@@ -478,7 +487,8 @@ Result<void> SessionState::add_metric(const MetricValue& metric) {
   if (profile_) {
     put_metric(profile_->metrics, metric);
     append_metric(*output_, end_ns_, metric);
-    return output_->commit();
+    if (auto written = output_->commit(); !written) return written;
+    return output_->update_copies();
   }
   if (stopped_ || broken_.load()) return Error{tried, "the recording could not be finished", ""};
   try {

@@ -1,5 +1,6 @@
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -82,6 +83,12 @@ Result<Session> Session::start(torch::nn::Module& model, Options options) {
 
 Result<Session> Session::start(
     const std::vector<std::pair<std::string, torch::nn::Module*>>& models, Options options) {
+  const auto is_meta = [](const auto& model) {
+    if (model.second == nullptr) return false;
+    const auto parameters = model.second->parameters();
+    return !parameters.empty() && parameters.front().is_meta();
+  };
+  options.meta |= options.summary && std::ranges::any_of(models, is_meta);
   return SessionStarter::start(std::make_shared<LibTorchModules>(),
                                binding::Models(models.begin(), models.end()), std::move(options));
 }

@@ -347,5 +347,42 @@ TEST(OutputFile, AbandonedIsNobodysToCommit) {
   EXPECT_EQ(read_file(folder.file("run.part")), "the parent's");
 }
 
+TEST(OutputFile, BringsCopiesUpToDateThatAreAsTheyWereLeft) {
+  const TempFolder folder;
+  for (const std::string& path : {std::string(), folder.file("run")}) {
+    const auto file = create(path);
+    file->write(bytes_of("one"));
+    ASSERT_TRUE(file->commit());
+    for (const char* name : {"kept", "changed", "moved", "replaced"})
+      ASSERT_TRUE(file->copy_to(folder.file(name)));
+    write_file(folder.file("changed"), "other than it was");
+    std::filesystem::rename(folder.file("moved"), folder.file("elsewhere"));
+    std::filesystem::remove(folder.file("replaced"));
+    write_file(folder.file("replaced"), "two");
+    for (const char* more : {" two", " three"}) {
+      file->write(bytes_of(more));
+      ASSERT_TRUE(file->commit());
+      ASSERT_TRUE(file->update_copies());
+    }
+    EXPECT_EQ(read_file(folder.file("kept")), "one two three");
+    EXPECT_EQ(read_file(folder.file("changed")), "other than it was");
+    EXPECT_EQ(read_file(folder.file("elsewhere")), "one");
+    EXPECT_EQ(read_file(folder.file("replaced")), "two");
+    EXPECT_FALSE(std::filesystem::exists(folder.file("moved")));
+  }
+}
+
+TEST(OutputFile, UpdatesACopyThatTookItsOwnName) {
+  const TempFolder folder;
+  const auto file = create(folder.file("run"));
+  file->write(bytes_of("one"));
+  ASSERT_TRUE(file->commit());
+  ASSERT_TRUE(file->copy_to(folder.file("run")));
+  file->write(bytes_of(" two"));
+  ASSERT_TRUE(file->commit());
+  ASSERT_TRUE(file->update_copies());
+  EXPECT_EQ(read_file(folder.file("run")), "one two");
+}
+
 }  // namespace
 }  // namespace layertrace

@@ -169,7 +169,10 @@ def test_the_tree_as_repr_and_as_json() -> None:
         "Sequential",
         "ModuleList",
         "ModuleDict",
+        "simulated",  # of the outermost alone
+        "error",  # in place of all
     }
+    assert nested["simulated"].startswith("simulated ")
     part = layertrace_output(
         "tree", COUNTED, "--format", "json", "--start", "blocks", "--depth", "0"
     )

@@ -48,10 +48,10 @@ Net           –          –            –
       rows(profile, {.columns = {Column::kFlops, Column::kMacs, Column::kAuxFlops, Column::kBytes,
                                  Column::kActivations, Column::kMemoryPeak, Column::kMemoryKept}}),
       R"(
-layer     FLOPs    MACs  aux FLOPs     bytes  activations  memory peak  memory kept
-Net      16.0 G  8.00 G     1.00 M  76.3 MiB        500 k            –            –
-├── fc   16.0 G  8.00 G     1.00 M  76.3 MiB        500 k      2.9 KiB      2.0 KiB
-└── act       –       –          –         –            –            –            –
+layer     FLOPs    MACs  aux FLOPs     bytes  activation elements  memory peak  memory kept
+Net      16.0 G  8.00 G     1.00 M  76.3 MiB                500 k            –            –
+├── fc   16.0 G  8.00 G     1.00 M  76.3 MiB                500 k      2.9 KiB      2.0 KiB
+└── act       –       –          –         –                    –            –            –
 )");
   EXPECT_EQ(rows(profile, {.columns = {Column::kTflops, Column::kGbs, Column::kIntensity,
                                        Column::kRoof, Column::kPeakShare, Column::kUnexplained}}),
@@ -61,6 +61,43 @@ Net      50.0 T  250 G     200  compute   50.0 %   120 µs  12.0 %
 ├── fc   50.0 T  250 G     200  compute   50.0 %   120 µs  12.0 %
 └── act       –      –       –        –        –                –
 )");
+}
+
+// Under the memory roof a layer is at 50 % of that, and of the peak at what its FLOPs come to.
+TEST(Amounts, HaveAShareOfThePeakUnderAnyRoof) {
+  Profile profile = made::counted_net();
+  for (Layer& layer : profile.layers) {
+    for (PhaseStats& phase : layer.phases) phase.amounts.bytes *= 10;
+  }
+  profile.device.bytes_per_s *= 2;
+  EXPECT_EQ(rows(profile, {.columns = {Column::kRoof, Column::kPeakShare, Column::kComputeShare}}),
+            R"(
+layer      roof  of roof  of peak
+Net      memory    125 %   50.0 %
+├── fc   memory    125 %   50.0 %
+└── act       –        –        –
+)");
+  const Table layers = *table(profile, TableKind::kLayers);
+  EXPECT_DOUBLE_EQ(std::get<double>(layers.find("compute_share")->values[1]), 0.5);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(layers.find("compute_share")->values[2]));
+}
+
+TEST(Amounts, OfFoldedBlocksThatDifferAreTold) {
+  Profile profile = made::transformer();
+  for (Layer& layer : profile.layers) {
+    if (layer.type != "Block") continue;
+    PhaseStats& forward = layer.phases[static_cast<std::size_t>(Phase::kForward)];
+    forward.amounts.flops = layer.path == "blocks.3" ? 4e9 : 1e9;
+  }
+  const TreeOptions options{.depth = 2, .columns = {Column::kType, Column::kFlops}};
+  EXPECT_NE(rows(profile, options)
+                .find("12 × Block  15.0 G  each 5.00–7.00 ms, 1.00 GFLOP–4.00 "
+                      "GFLOP, most in blocks.7\n"),
+            std::string::npos)
+      << rows(profile, options);
+  profile.run.summary = true;
+  EXPECT_NE(rows(profile, options).find("15.0 G  each 1.00 GFLOP–4.00 GFLOP\n"), std::string::npos)
+      << rows(profile, options);
 }
 
 TEST(Amounts, OfFoldedBlocksAddUp) {

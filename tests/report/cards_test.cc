@@ -385,6 +385,7 @@ TEST(Cards, AreTables) {
   const Table table = card_table(card);
   EXPECT_EQ(table.rows(), 5);
   EXPECT_EQ(to_markdown(table),
+            "*net · cpu · batch size 1*\n\n"
             "| metric | value | unit |\n| --- | ---: | --- |\n| Accuracy | 0.900 |  |\n"
             "| Model size | 40 | MiB |\n| Throughput | 1,000 | samples/s |\n| Loss | 2 |  |\n"
             "| Layers | 18 |  |\n");
@@ -394,12 +395,37 @@ TEST(Cards, AreTables) {
   EXPECT_EQ(std::get<std::string>(table.find("model")->values[0]), "net");
   EXPECT_EQ(
       to_markdown(card_table(compare_cards({card, made_card("half", 0.5)}))),
+      "*net · cpu · batch size 1*\n\n*half · cpu · batch size 1*\n\n"
       "| metric | unit | net | half | score | verdict |\n| --- | --- | ---: | ---: | ---: | --- |\n"
       "| Accuracy |  | 0.900 | 0.450 | -0.450 | worse |\n"
       "| Model size | MiB | 40 | 20 | 2 | better |\n"
       "| Throughput | samples/s | 1,000 | 500 | 0.500 | worse |\n"
       "| Loss |  | 2 | 1 | -1 | better |\n| Layers |  | 18 | 18 |  | same |\n");
   EXPECT_EQ(card_table(ModelCard{}).rows(), 0);
+}
+
+TEST(Cards, SayInTablesWhatAndWhereTheyAreOf) {
+  ModelCard card = made_card("a\nb", 1);
+  card.simulated = "simulated H100-class GPU";
+  card.notes = {"it ran on a simulated H100-class GPU: no time is a real GPU's",
+                "counted as deeplite counts"};
+  const Table table = card_table(card);
+  EXPECT_EQ(table.note,
+            "a\\nb · simulated H100-class GPU · batch size 1\n"
+            "Simulated: timed on a simulated H100-class GPU (simgpu). Its times say nothing about "
+            "how fast a real GPU is.\n"
+            "Note: counted as deeplite counts.");
+  EXPECT_EQ(table.find("simulated")->values[0], TableValue(true));
+  EXPECT_THAT(to_latex(table), HasSubstr("\\multicolumn{3}{l}{Simulated: timed on a"));
+  EXPECT_THAT(to_html(table), HasSubstr("batch size 1<br>Simulated: timed on a"));
+
+  const Table both = card_table(compare_cards({made_card("net", 1), card}));
+  EXPECT_THAT(both.note, testing::StartsWith("net · cpu · batch size 1\na\\nb · simulated H100"));
+  EXPECT_THAT(both.note, HasSubstr("\nSimulated: timed on a"));
+  EXPECT_THAT(both.note, HasSubstr("\nNote on a\\nb: counted as deeplite counts."));
+  EXPECT_THAT(both.note, HasSubstr("times are not compared."));
+  EXPECT_EQ(both.find("simulated")->values[0], TableValue(true));
+  EXPECT_EQ(card_table(made_card("net", 1)).find("simulated")->values[0], TableValue(false));
 }
 
 TEST(Cards, AreJson) {

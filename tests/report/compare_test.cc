@@ -403,6 +403,26 @@ TEST(Compare, TellsRunsOfOneNameApart) {
   EXPECT_THAT(compare({Profile(), run}).names, ElementsAre("#1", "wide"));
 }
 
+TEST(Compare, NamesRunsAsTheyWereNamedAndElseByTheirFiles) {
+  Profile plain;
+  plain.run.program = "train.py";
+  Profile wide = plain;
+  wide.run.name = "wide";
+  const auto names = [](const std::vector<Profile>& runs, std::vector<std::string> files) {
+    return compare(runs, {.files = std::move(files)}).names;
+  };
+  EXPECT_THAT(names({wide, plain}, {"x/a.pftrace", "x/b.pftrace"}),
+              ElementsAre("wide", "b.pftrace"));
+  EXPECT_THAT(names({wide, wide}, {"x/a.pftrace", "x/b.pftrace"}),
+              ElementsAre("a.pftrace", "b.pftrace"));
+  EXPECT_THAT(names({plain, plain}, {"x/a.pftrace", "y/a.pftrace"}),
+              ElementsAre("x/a.pftrace", "y/a.pftrace"));
+  EXPECT_THAT(names({plain, plain, wide}, {"x/a.pftrace", "", ""}),
+              ElementsAre("a.pftrace", "train.py", "wide"));
+  EXPECT_THAT(compare({wide, plain}, {.names = {"a", "b"}, .files = {"c", "d"}}).names,
+              ElementsAre("a", "b"));
+}
+
 // ---- Text and table ----
 
 TEST(Compare, IsATextForPeople) {
@@ -433,6 +453,56 @@ Times are medians; in brackets where a run's steps lie, from the fastest to as f
 )");
 }
 
+TEST(Compare, KeepsTheVerdictOnANarrowTerminal) {
+  Profile before = counted(4, 100, 1e6);
+  before.step_ns = {.mean = 11e6, .min = 10e6, .max = 12e6, .median = 11e6, .stdev = 1e6};
+  before.step_count = 8;
+  Profile after = before;
+  after.step_ns = {.mean = 22e6, .min = 20e6, .max = 24e6, .median = 22e6, .stdev = 1e6};
+  const Comparison comparison = compare({before, after});
+  EXPECT_THAT(comparison_text(comparison, {.width = 90}), HasSubstr("11.0 ms [10.0–12.0 ms]"));
+  const std::string narrower = comparison_text(comparison, {.width = 70});
+  EXPECT_THAT(narrower, HasSubstr("    step_ms          11.0 ms     22.0 ms  +100.0 %  slower\n"));
+  EXPECT_THAT(narrower, ::testing::Not(HasSubstr("[10.0")));
+  EXPECT_THAT(comparison_text(comparison, {.width = 44}),
+              HasSubstr("    backward_ms        0 %  within noise\n"));
+  EXPECT_THAT(comparison_text(comparison, {.width = 36}),
+              HasSubstr("    backward_ms   within noise\n"));
+}
+
+TEST(Compare, ShowsMetricsInTheUnitsThatTheyAskFor) {
+  const auto run_with = [](double bytes, double boxes) {
+    Profile run;
+    run.metrics = {
+        {.info = {.key = "size", .unit = "bytes", .shown_in = "MB"}, .value = bytes},
+        {.info = {.key = "boxes", .unit = "boxes", .scales = {{"crates", 100}}}, .value = boxes}};
+    return run;
+  };
+  const std::string text = comparison_text(compare({run_with(5e5, 50), run_with(5e6, 500)}));
+  EXPECT_THAT(text, HasSubstr("0.5000 MB      5 MB"));
+  EXPECT_THAT(text, HasSubstr("0.5000 crates  5 crates"));
+}
+
+TEST(Compare, NamesTheUnitsOfWhatItCounts) {
+  const Comparison comparison = compare({made::gpu_net(), made::gpu_net()});
+  EXPECT_EQ(find(comparison, "total", "", "kernels")->unit, "per step");
+  EXPECT_EQ(
+      find(compare({counted(4, 100, 1e6), counted(4, 100, 1e6)}), "total", "", "params")->unit,
+      "elements");
+}
+
+// What is believed less often is found less often, too.
+TEST(Compare, BelievesAsOftenAsItIsTold) {
+  NoisyRun slow(100, 40, 10, 0.02);
+  slow.slow_down(5, 1.2);
+  const std::vector<Profile> runs = {NoisyRun(0, 40, 10, 0.02).make(), slow.make()};
+  const auto changed = [&](double error_rate) {
+    return std::ranges::count_if(compare(runs, {.error_rate = error_rate}).rows, has_changed);
+  };
+  EXPECT_EQ(changed(0), 0);
+  EXPECT_GT(changed(0.05), 0);
+}
+
 TEST(Compare, IsATable) {
   const Table table = comparison_table(compare({counted(4, 100, 1e6), counted(5, 100, 1e6)}));
   const TableColumn* metric = table.find("metric");
@@ -446,6 +516,33 @@ TEST(Compare, IsATable) {
     EXPECT_DOUBLE_EQ(std::get<double>(change->values[row]), 0.25);
   }
   EXPECT_TRUE(is_found);
+}
+
+TEST(Compare, SaysInItsTableWhatWasLeftOutAndWhatOneAloneHas) {
+  Profile gpu = counted(4, 100, 1e6);
+  gpu.run.device = gpu.run.simulated = "simulated H100-class GPU";
+  made::ProfileMaker with_more;
+  with_more.profile = gpu;
+  with_more.layer(0, "extra", "Linear");
+  gpu = with_more.profile;
+  gpu.metrics.push_back({.info = {.key = "reward"}, .value = 1});
+  const std::vector<Profile> runs = {counted(4, 100, 1e6), gpu};
+  const Table table = comparison_table(compare(runs, {.names = {"cpu", "gpu"}}));
+  EXPECT_THAT(table.note, ::testing::StartsWith("Simulated: recorded on a simulated H100-class"));
+  EXPECT_THAT(table.note,
+              HasSubstr("\nNote: cpu ran on the host, gpu on a simulated GPU: times, kernels and "
+                        "memory are not compared"));
+  EXPECT_EQ(table.find("simulated")->values[0], TableValue(true));
+  const std::string markdown = to_markdown(table);
+  EXPECT_THAT(markdown, HasSubstr("*Simulated: "));
+  EXPECT_THAT(markdown, HasSubstr("| layer | extra |  |  |  | gpu |  |  |  | only after |\n"));
+  EXPECT_THAT(markdown, HasSubstr("| metric | reward |  | reward |  | gpu |  |  |  | only after"));
+
+  const Table back = comparison_table(compare({gpu, runs[0]}, {.names = {"gpu", "cpu"}}));
+  EXPECT_EQ(std::get<std::string>(back.find("verdict")->values.back()), "only before");
+  const Table alike = comparison_table(compare({runs[0], runs[0]}));
+  EXPECT_EQ(alike.note, "");
+  EXPECT_EQ(alike.find("simulated")->values[0], TableValue(false));
 }
 
 // ---- Conditions ----

@@ -159,6 +159,13 @@ std::vector<Form> forms() {
        }},
       {"1_layers.csv", [=] { return to_csv(dotted()); }},
       {"1_graph.dot", [] { return graph_dot(forms_net()); }},
+      {"1_graph_attributes.dot",
+       [] {
+         return graph_dot(forms_net(),
+                          {.columns = {Column::kType, Column::kKernelSize, Column::kInputShapes,
+                                       Column::kOutputShapes, Column::kParams, Column::kMacs},
+                           .trainable = true});
+       }},
       {"2_counts.json", [] { return counts_json(forms_net(), Convention::kLayertrace); }},
       {"3_parameters.md", [=] { return to_markdown(parameters()); }},
       {"3_parameters.csv", [=] { return to_csv(parameters()); }},

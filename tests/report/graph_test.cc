@@ -66,6 +66,27 @@ TEST(Graph, ShowsTheGpusTimeWhereOneWasRecorded) {
   EXPECT_THAT(graph, HasSubstr("forward 250 µs, backward 800 µs"));
 }
 
+TEST(Graph, TellsTheColumnsThatAreAskedFor) {
+  const std::string graph =
+      graph_dot(made::counted_net(),
+                {.columns = {Column::kType, Column::kKernelSize, Column::kParams, Column::kMacs}});
+  EXPECT_THAT(graph,
+              HasSubstr("label=\"figures per step; colour by the GPU time's share of a step"));
+  EXPECT_THAT(graph, HasSubstr("\"fc\\nType=Linear\\nKernel Size=3 × 3\\nParameters=1000000\\n"
+                               "MACs=8000000000\", fillcolor"));
+  EXPECT_THAT(graph, HasSubstr("\"act\\nType=ReLU\", fillcolor"));
+  EXPECT_THAT(graph_dot(made::small_net(), {.columns = {Column::kCalls}}),
+              HasSubstr("\"out\\n= embed\\nCalls=0\\nnot run\""));
+}
+
+TEST(Graph, ShowsWhatIsTrainableOnRequest) {
+  const std::string graph = graph_dot(made::counted_net(), {.trainable = true});
+  EXPECT_THAT(graph, HasSubstr("\"fc\\n"));
+  EXPECT_THAT(graph, Not(HasSubstr("\"act\\n")));
+  EXPECT_THAT(graph, HasSubstr("\\nShown: 1 of 3 layers, those with trainable parameters, and what "
+                               "holds them."));
+}
+
 TEST(Graph, IsValidWithHostileNamesAndWithoutLayers) {
   made::ProfileMaker net;
   const int root = net.root("N\"]; x [", {1, 1, 1, 0});

@@ -90,6 +90,15 @@ TEST(ReprTree, HasTheGpusTimes) {
             std::string::npos);
 }
 
+TEST(ReprTree, SaysFirstThatAGpuWasSimulated) {
+  Profile profile = made::counted_net();
+  EXPECT_EQ(repr_tree(profile).find("Net("), 0U);
+  profile.run.simulated = "simulated H100-class GPU";
+  EXPECT_EQ(repr_tree(profile).find("Simulated: recorded on a simulated H100-class GPU (simgpu). "
+                                    "Its times say nothing about how fast a real GPU is.\nNet("),
+            0U);
+}
+
 TEST(ReprTree, LeavesOutWhatTheModelDoesNotHave) {
   const std::string text = repr_tree(made::small_net());
   EXPECT_EQ(text.find("late"), std::string::npos);  // unregistered
@@ -134,6 +143,20 @@ TEST(NestedJson, HasSeveralModelsOrNone) {
   Profile several = containers();
   several.layers.emplace_back().name = "Critic";
   EXPECT_EQ(Nested::parse(nested_json(several))["children"].size(), 2U);
+}
+
+TEST(NestedJson, SaysThatAGpuWasSimulated) {
+  Profile profile = made::counted_net();
+  EXPECT_FALSE(Nested::parse(nested_json(profile)).contains("simulated"));
+  profile.run.simulated = "simulated H100-class GPU";
+  const Nested root = Nested::parse(nested_json(profile));
+  EXPECT_EQ(root["simulated"], "simulated H100-class GPU");
+  EXPECT_FALSE(root["children"]["fc"].contains("simulated"));
+}
+
+TEST(NestedJson, SaysThatItsStartIsNotThere) {
+  EXPECT_EQ(Nested::parse(nested_json(made::small_net(), {.start = "heads.7"})).dump(),
+            R"({"error":"no layer \"heads.7\" in this profile; \"heads\" has 0, 1"})");
 }
 
 TEST(NestedJson, HasTheGpusTimes) {

@@ -86,6 +86,24 @@ TEST(TableFormats, SayWhatAReaderMustKnow) {
             std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(to_json(table))["note"], table.note);
   EXPECT_FALSE(nlohmann::json::parse(to_json(one_text("a"))).contains("note"));
+  EXPECT_NE(to_parquet(table).find("layertrace.note"), std::string::npos);
+  EXPECT_NE(to_parquet(table).find(table.note), std::string::npos);
+  // A number of pairs, then each text behind its size.
+  const std::size_t size = 4 + std::string("0000layertrace.table0000made").size() +
+                           std::string("0000layertrace.note0000").size() + table.note.size();
+  const std::string metadata(arrow_schema(table)->metadata, size);
+  EXPECT_EQ(metadata.substr(0, 4), std::string("\2\0\0\0", 4));
+  EXPECT_NE(metadata.find("layertrace.note"), std::string::npos);
+  EXPECT_TRUE(metadata.ends_with(table.note));
+}
+
+TEST(TableFormats, SaySeveralThingsLineByLine) {
+  Table table = one_text("a");
+  table.note = "one\ntwo <2>";
+  EXPECT_TRUE(to_markdown(table).starts_with("*one*\n\n*two \\<2>*\n\n| name |\n"));
+  EXPECT_NE(to_html(table).find("<caption>one<br>two &lt;2&gt;</caption>"), std::string::npos);
+  EXPECT_NE(to_latex(table).find("\\multicolumn{1}{l}{one} \\\\\n\\multicolumn{1}{l}{two "),
+            std::string::npos);
 }
 
 TEST(TableFormats, FiguresOfPeopleHaveThreeDigits) {

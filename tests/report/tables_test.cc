@@ -128,6 +128,14 @@ TEST(Tables, LayersAreChosenByModuleAndDepth) {
             "no layer \"heads.7\" in this profile; \"heads\" has 0, 1");
 }
 
+TEST(Tables, LayersAreChosenByWhatIsTrainable) {
+  const Profile profile = made::counted_net();
+  EXPECT_THAT(texts(made_table(profile, TableKind::kLayers, {.trainable = true}), "path"),
+              ElementsAre("fc"));
+  EXPECT_THAT(texts(made_table(profile, TableKind::kSizes, {.trainable = true}), "module"),
+              ElementsAre("fc"));
+}
+
 TEST(Tables, PathsReadAsAskedFor) {
   const Profile profile = made::small_net();
   EXPECT_THAT(

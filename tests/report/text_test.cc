@@ -160,7 +160,8 @@ TEST(Names, OfColumnsAndSortKeysAreParsed) {
                            "path",
                            "share",
                            "gpu_total",
-                           "gpu_event_total"};
+                           "gpu_event_total",
+                           "compute_share"};
   for (std::size_t i = 0; i < std::size(columns); ++i) {
     EXPECT_EQ(*parse_column(columns[i]), static_cast<Column>(i));
   }
@@ -173,7 +174,7 @@ TEST(Names, OfColumnsAndSortKeysAreParsed) {
       "params, params_trainable, param_bytes, kernel_size, input_shapes, output_shapes, "
       "forward_flops, backward_flops, flops, macs, aux_flops, bytes, activations, "
       "memory_peak, memory_kept, tflops, gbs, intensity, roof, peak_share, unexplained, name, "
-      "path, share, gpu_total, gpu_event_total");
+      "path, share, gpu_total, gpu_event_total, compute_share");
   EXPECT_EQ(*parse_kernel_sort("time"), KernelSort::kTime);
   EXPECT_EQ(*parse_kernel_sort("count"), KernelSort::kCount);
   EXPECT_EQ(*parse_kernel_sort("name"), KernelSort::kName);

@@ -225,6 +225,21 @@ TEST(BenchmarkText, FitsWhatItIsGiven) {
   }
 }
 
+TEST(BenchmarkTable, SaysWhatAReaderMustKnow) {
+  Benchmark benchmark = small();
+  EXPECT_EQ(benchmark_table(benchmark)->note, "");
+  benchmark.environment.gpu = "simulated H100-class GPU";
+  benchmark.environment.simulated = true;
+  benchmark.notes = {"A note."};
+  for (const bool aggregate : {true, false}) {
+    const auto table = benchmark_table(benchmark, {.aggregate = aggregate});
+    EXPECT_THAT(to_markdown(*table),
+                testing::StartsWith("*Simulated: timed on a simulated H100-class GPU (simgpu). Its "
+                                    "times say nothing about how fast a real GPU is.*\n\n"
+                                    "*A note.*\n\n| module |"));
+  }
+}
+
 TEST(BenchmarkText, SaysThatAGpuIsSimulated) {
   Benchmark benchmark = small();
   benchmark.environment.gpu = "simulated H100-class GPU";
@@ -263,6 +278,14 @@ TEST(ThroughputTable, HasSamplesPerSecond) {
   EXPECT_THAT(reals(table, "sample_ms"), ElementsAre(2, 0.5));
   EXPECT_THAT(reals(table, "samples_per_s"), ElementsAre(500, 2000));
   EXPECT_EQ(table.find("host_name")->values[1], TableValue(std::string("box")));
+}
+
+TEST(ThroughputTable, SaysThatAGpuIsSimulated) {
+  EXPECT_EQ(throughput_table(sweep()).note, "");
+  Throughput simulated = sweep();
+  simulated.environment.simulated = true;
+  EXPECT_THAT(to_latex(throughput_table(simulated)),
+              HasSubstr("{Simulated: timed on a simulated GPU (simgpu). Its times say nothing"));
 }
 
 TEST(ThroughputText, IsATableAndItsNotes) {

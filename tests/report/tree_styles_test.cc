@@ -90,22 +90,23 @@ TEST(Views, AreColumnsThatBelongTogether) {
   EXPECT_EQ(
       heading_of({.view = View::kCost}, gpu),
       "layer    type    kernel size  input              output            params  trainable    "
-      "MACs  forward FLOPs  backward FLOPs   FLOPs  activations");
+      "MACs  forward FLOPs  backward FLOPs   FLOPs  activation elements");
   EXPECT_EQ(
       heading_of({.view = View::kMemory}, gpu),
-      "layer    type    params  param bytes  activations  memory peak  memory kept     bytes");
+      "layer    type    params  param bytes  activation elements  memory peak  memory kept     "
+      "bytes");
   EXPECT_EQ(
       heading_of({.view = View::kRoofline}, gpu),
-      "layer    type     share   FLOPs     bytes  FLOP/B  FLOP/s    B/s     roof  of roof      "
-      "unexplained");
+      "layer    type     share   FLOPs     bytes  FLOP/B  FLOP/s    B/s     roof  of roof  of peak"
+      "      unexplained");
 }
 
 TEST(Views, TakeColumnsBesideTheirOwn) {
   EXPECT_EQ(
       heading_of({.columns = {Column::kParams, Column::kCalls}, .view = View::kMemory},
                  made::counted_net()),
-      "layer    type    params  param bytes  activations  memory peak  memory kept     bytes  "
-      "calls");
+      "layer    type    params  param bytes  activation elements  memory peak  memory kept     "
+      "bytes  calls");
 }
 
 TEST(Views, OfAllLeaveOutWhatIsEmptyEverywhere) {

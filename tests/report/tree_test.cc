@@ -311,5 +311,26 @@ disc    Discriminator  3.00 ms  30.0 %
 )");
 }
 
+// "3 × Sequential" of 1, 4 and 16 M parameters would read as one size.
+TEST(Tree, FoldsBlocksOnlyWhoseParametersAgree) {
+  Profile profile = made::transformer();
+  const auto table = [&] { return rows(profile, {.depth = 2, .columns = {Column::kParams}}); };
+  const auto set = [&](int first, int last, auto change) {
+    for (int i = first; i <= last; ++i) {
+      for (Layer& layer : profile.layers) {
+        if (layer.path == "blocks." + std::to_string(i)) change(layer);
+      }
+    }
+  };
+  set(0, 11, [](Layer& layer) { layer.params = layer.params_trainable = 1000; });
+  EXPECT_NE(table().find("└── 0–11"), std::string::npos);
+  set(6, 11, [](Layer& layer) { layer.params_trainable = 0; });  // frozen
+  EXPECT_NE(table().find("├── 0–5"), std::string::npos) << table();
+  EXPECT_NE(table().find("└── 6–11"), std::string::npos);
+  set(3, 3, [](Layer& layer) { layer.params = 2000; });
+  EXPECT_NE(table().find("├── 0–2"), std::string::npos) << table();
+  EXPECT_NE(table().find("├── 3 "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace layertrace

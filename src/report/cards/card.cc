@@ -11,6 +11,7 @@
 
 #include <layertrace/report.h>
 
+#include "report/cards/notes.h"
 #include "report/cards/registry.h"
 #include "report/convention_parts.h"
 #include "report/text.h"
@@ -84,9 +85,7 @@ std::string name_of(const Profile* summary) {
 
 void add_notes(const MetricInput& input, ModelCard& card) {
   if (input.summary == nullptr) return;
-  if (!card.simulated.empty()) {
-    card.notes.push_back(fmt::format("it ran on a {}: no time is a real GPU's", card.simulated));
-  }
+  if (!card.simulated.empty()) card.notes.push_back(simulated_note(card));
   if (input.convention == Convention::kLayertrace) return;
   card.notes.push_back(fmt::format("counted as {} counts", card.convention));
   for (const std::string& note : counts_by(*input.summary, input.convention).notes)

@@ -1,6 +1,7 @@
 // Cards as tables: values in the units that people are shown, and as they are for programs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "report/cards/judge.h"
 #include "report/cards/metric_columns.h"
+#include "report/cards/notes.h"
 #include "report/cards/units.h"
 #include "report/tables/makers.h"
 #include "report/tables/sheet.h"
@@ -72,6 +74,8 @@ Table card_table(const ModelCard& card) {
   add("batch_size", ColumnKind::kInteger,
       card.batch_size != 0 ? tables::cell(card.batch_size) : TableValue());
   add("convention", ColumnKind::kText, tables::cell(card.convention));
+  add("simulated", ColumnKind::kBoolean, tables::cell(!card.simulated.empty()));
+  table.note = tables::note_of(cards::note_lines(card));
   return table;
 }
 
@@ -100,7 +104,13 @@ Table card_table(const CardComparison& comparison) {
   sheet.text("comparison",
              [](const Row& row) { return metric_comparison_name(row.info.comparison); });
   sheet.detail();
-  return sheet.take();
+  const bool is_any_simulated = std::ranges::any_of(
+      comparison.cards, [](const ModelCard& card) { return !card.simulated.empty(); });
+  sheet.boolean("simulated", [=](const Row& /*row*/) { return is_any_simulated; });
+  sheet.detail();
+  Table table = sheet.take();
+  table.note = tables::note_of(cards::note_lines(comparison));
+  return table;
 }
 
 }  // namespace layertrace

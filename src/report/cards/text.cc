@@ -10,6 +10,7 @@
 
 #include <layertrace/report.h>
 
+#include "report/cards/notes.h"
 #include "report/cards/units.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -121,17 +122,6 @@ class Box {
   std::size_t inner_ = 0;
   std::string out_;
 };
-
-// "ResNet18 · cpu · batch size 1".
-std::string title_of(const ModelCard& card, bool ascii) {
-  const std::string_view dot = report::glyphs_for(ascii).dot;
-  std::string text = clean(card.name, ascii);
-  const auto add = [&](const std::string& part) { text += fmt::format(" {} {}", dot, part); };
-  const std::string& device = card.simulated.empty() ? card.device : card.simulated;
-  if (!device.empty()) add(clean(device, ascii));
-  if (card.batch_size != 0) add(fmt::format("batch size {}", card.batch_size));
-  return text;
-}
 
 std::string in_unit(const std::optional<double>& value, const MetricUnit& unit, bool ascii) {
   if (!value) return std::string(report::glyphs_for(ascii).dash);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,12 +40,31 @@ std::string clock_of(const Profile& profile) {
   return profile.run.device.empty() ? "the host" : "a GPU";
 }
 
+// By their names, with as much of their folders as it takes.
+std::vector<std::string> short_names(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  names.reserve(files.size());
+  for (const std::string& file : files) names.push_back(std::filesystem::path(file).filename());
+  std::vector<std::string> sorted;
+  std::ranges::copy_if(names, std::back_inserter(sorted),
+                       [](const std::string& name) { return !name.empty(); });
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) == sorted.end() ? names : files;
+}
+
 std::vector<std::string> names_of(const std::vector<Profile>& runs, const CompareOptions& options) {
+  const std::vector<std::string> files = short_names(options.files);
+  const auto of_this_name = [&](const std::string& name) {
+    return std::ranges::count_if(runs, [&](const Profile& run) { return run.run.name == name; });
+  };
   std::vector<std::string> names;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunInfo& run = runs[i].run;
+    const bool has_file = i < files.size() && !files[i].empty();
+    const bool has_own = !run.name.empty() && (!has_file || of_this_name(run.name) == 1);
     std::string name = i < options.names.size() ? options.names[i]
-                       : !run.name.empty()      ? run.name
+                       : has_own                ? run.name
+                       : has_file               ? files[i]
                                                 : run.program;
     // Of two with one name, the second is told apart.
     const auto is_taken = [&](const std::string& each) {
@@ -63,7 +84,10 @@ class Comparer {
   Comparer(const std::vector<Profile>& runs, const CompareOptions& options)
       : runs_(runs), options_(options) {
     out_.names = names_of(runs, options);
-    for (const Profile& run : runs) known_.push_back(known_of(run));
+    for (const Profile& run : runs) {
+      known_.push_back(known_of(run));
+      out_.simulated.push_back(run.run.simulated);
+    }
     leave_out_what_differs_in_kind();
     leave_out_what_is_timed_otherwise();
     note_differences();

@@ -194,9 +194,9 @@ const std::vector<Metric>& metrics() {
        &layer_gpu_backward,
        &of_roots<&layer_gpu_backward>,
        {Phase::kBackward}},
-      {"kernels", "", kCounted, true, &layer_kernels, &run_kernels},
+      {"kernels", "per step", kCounted, true, &layer_kernels, &run_kernels},
       {"flops", "FLOP", kCounted, false, &layer_flops, &run_flops},
-      {"params", "", kCounted, false, &layer_params, &of_roots<&layer_params>},
+      {"params", "elements", kCounted, false, &layer_params, &of_roots<&layer_params>},
       {"memory_bytes", "bytes", kMemory, false, &layer_memory, &run_memory},
   };
   return *kAll;

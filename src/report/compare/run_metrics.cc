@@ -48,7 +48,8 @@ void compare_metrics(const std::vector<Profile>& runs, Comparison& out) {
                     .type = "",
                     .metric = info.key,
                     .unit = info.unit,
-                    .runs = {}};
+                    .runs = {},
+                    .info = info};
     bool is_compared = false;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       ComparedFigure& side = row.runs.emplace_back();

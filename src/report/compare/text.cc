@@ -62,8 +62,7 @@ class Writer {
   }
 
   void sentence(const std::string& text) {
-    for (const std::string& line : report::wrap_words(
-             clean(text, options_.ascii), static_cast<std::size_t>(std::max(0, options_.width))))
+    for (const std::string& line : report::wrap_words(clean(text, options_.ascii), width()))
       out_ += line + '\n';
   }
 
@@ -91,27 +90,47 @@ class Writer {
     out_ += '\n';
   }
 
+  std::size_t width() const { return static_cast<std::size_t>(std::max(0, options_.width)); }
+
+  // Where a line is too short, bands of noise go first; then columns, the verdict as the last.
   void table(const std::vector<const ComparedRow*>& rows) {
-    report::Table table;
-    report::TableRow heading;
-    const auto column = [&](const std::string& title, bool left, int importance) {
-      table.columns.push_back({title, left, importance});
-      heading.cells.push_back({title, Tone::kDim});
-    };
-    column("figure", true, 9);
-    for (std::size_t i = 0; i < comparison_.names.size(); ++i) {
-      column(letter(i), false, 8);
-      if (i == 0) continue;
-      column("change", false, 7);
-      column("verdict", true, 6);
-    }
-    table.rows.push_back(std::move(heading));
-    for (const ComparedRow* row : rows) table.rows.push_back(row_of(*row));
-    out_ += report::render(table, static_cast<std::size_t>(std::max(0, options_.width)),
+    const report::Table whole = table_of(rows, /*has_bands=*/true);
+    const bool fits =
+        width() == 0 || widest(report::render(whole, 0, false, glyphs_.ellipsis)) <= width();
+    out_ += report::render(fits ? whole : table_of(rows, /*has_bands=*/false), width(),
                            options_.color, glyphs_.ellipsis);
   }
 
-  report::TableRow row_of(const ComparedRow& compared) const {
+  static std::size_t widest(std::string_view lines) {
+    std::size_t most = 0;
+    while (!lines.empty()) {
+      const std::size_t end = std::min(lines.find('\n'), lines.size());
+      most = std::max(most, report::display_width(lines.substr(0, end)));
+      lines.remove_prefix(std::min(end + 1, lines.size()));
+    }
+    return most;
+  }
+
+  report::Table table_of(const std::vector<const ComparedRow*>& rows, bool has_bands) const {
+    report::Table table;
+    report::TableRow heading;
+    const auto column = [&](const std::string& title, bool left, int importance) {
+      table.columns.push_back({title, left, importance, "", /*whole=*/true});
+      heading.cells.push_back({title, Tone::kDim});
+    };
+    column("figure", true, 8);
+    for (std::size_t i = 0; i < comparison_.names.size(); ++i) {
+      column(letter(i), false, 6);
+      if (i == 0) continue;
+      column("change", false, 7);
+      column("verdict", true, 9);
+    }
+    table.rows.push_back(std::move(heading));
+    for (const ComparedRow* row : rows) table.rows.push_back(row_of(*row, has_bands));
+    return table;
+  }
+
+  report::TableRow row_of(const ComparedRow& compared, bool has_bands) const {
     report::TableRow row;
     const std::string name = compared.kind == "layer" && compared.name.empty()
                                  ? compared.type
@@ -120,7 +139,8 @@ class Writer {
     row.cells.push_back({compared.metric});
     for (std::size_t i = 0; i < compared.runs.size(); ++i) {
       const ComparedFigure& side = compared.runs[i];
-      row.cells.push_back({side.known ? value(compared, side) : std::string(glyphs_.dash)});
+      row.cells.push_back(
+          {side.known ? value(compared, side, has_bands) : std::string(glyphs_.dash)});
       if (i == 0) continue;
       const bool is_compared = side.known && compared.runs[0].known;
       row.cells.push_back({is_compared ? change(side.change) : std::string(glyphs_.dash),
@@ -137,16 +157,25 @@ class Writer {
     return fmt::format("{:+.1f} %", share * 100);
   }
 
-  std::string value(const ComparedRow& row, const ComparedFigure& side) const {
+  // Of the row's largest figure, so that all are in one.
+  static MetricUnit metric_unit(const ComparedRow& row) {
+    double most = 0;
+    for (const ComparedFigure& side : row.runs) {
+      if (side.known) most = std::max(most, std::abs(side.value));
+    }
+    return shown_unit(row.info, most);
+  }
+
+  std::string value(const ComparedRow& row, const ComparedFigure& side, bool has_band) const {
     if (row.kind == "metric") {
-      const MetricUnit unit = shown_unit({.key = row.metric, .unit = row.unit}, side.value);
+      const MetricUnit unit = metric_unit(row);
       const std::string shown = cards::figure(side.value / unit.size);
       return unit.name.empty() ? shown : shown + ' ' + clean(unit.name, options_.ascii);
     }
     if (row.unit == "ms") {
       constexpr double kNsPerMs = 1e6;
       std::string middle = report::format_time(side.value * kNsPerMs, glyphs_);
-      if (side.low == side.high) return middle;
+      if (side.low == side.high || !has_band) return middle;
       return fmt::format(
           "{} [{}]", middle,
           report::format_time_range(side.low * kNsPerMs, side.high * kNsPerMs, glyphs_));

@@ -51,13 +51,17 @@ void put_size(std::string& out, std::size_t size) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// One key and its value, in the machine's own order of bytes.
-std::string arrow_metadata(std::string_view key, std::string_view value) {
+using Pairs = std::vector<std::pair<std::string_view, std::string>>;
+
+// Keys and their values, in the machine's own order of bytes.
+std::string arrow_metadata(const Pairs& pairs) {
   std::string out;
-  put_size(out, 1);
-  for (const std::string_view text : {key, value}) {
-    put_size(out, text.size());
-    out += text;
+  put_size(out, pairs.size());
+  for (const auto& [key, value] : pairs) {
+    for (const std::string_view text : {key, std::string_view(value)}) {
+      put_size(out, text.size());
+      out += text;
+    }
   }
   return out;
 }
@@ -78,7 +82,7 @@ ArrowSchema make_schema(const char* format, std::int64_t flags, std::unique_ptr<
 ArrowSchema column_schema(const TableColumn& column) {
   auto data = std::make_unique<SchemaData>();
   data->name = report::replace_invalid_utf8(column.name);
-  if (!column.unit.empty()) data->metadata = arrow_metadata("unit", column.unit);
+  if (!column.unit.empty()) data->metadata = arrow_metadata({{"unit", column.unit}});
   return make_schema(arrow_format(column.kind), kNullable, std::move(data));
 }
 
@@ -86,7 +90,10 @@ ArrowSchema column_schema(const TableColumn& column) {
 
 void export_schema(const Table& table, ArrowSchema* out) {
   auto data = std::make_unique<SchemaData>();
-  data->metadata = arrow_metadata("layertrace.table", table.name);
+  Pairs pairs{{"layertrace.table", table.name}};
+  if (!table.note.empty())
+    pairs.emplace_back("layertrace.note", report::replace_invalid_utf8(table.note));
+  data->metadata = arrow_metadata(pairs);
   for (const TableColumn& column : table.columns) {
     data->children.push_back(std::make_unique<ArrowSchema>(column_schema(column)));
     data->pointers.push_back(data->children.back().get());

@@ -30,8 +30,10 @@ std::string html_cell(std::string_view tag, const ReadableColumn& column, std::s
 std::string to_html(const Table& table) {
   const std::vector<tables::ReadableColumn> columns = tables::readable(table);
   std::string out = "<table class=\"layertrace\">\n";
-  if (!table.note.empty())
-    out += "<caption>" + report::paint_html(table.note, report::Tone::kPlain) + "</caption>\n";
+  std::string caption;
+  for (const std::string& line : tables::note_lines(table))
+    caption += (caption.empty() ? "" : "<br>") + report::paint_html(line, report::Tone::kPlain);
+  if (!caption.empty()) out += "<caption>" + caption + "</caption>\n";
   out += "<thead>\n<tr>";
   for (const auto& column : columns) out += tables::html_cell("th", column, column.heading);
   out += "</tr>\n</thead>\n<tbody>\n";

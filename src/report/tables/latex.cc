@@ -14,7 +14,7 @@ namespace tables {
 namespace {
 
 // What means something else to LaTeX, and what its plain fonts lack.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kLatex{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLatex{{
     {"\\", "\\textbackslash{}"},
     {"~", "\\textasciitilde{}"},
     {"^", "\\textasciicircum{}"},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kLatex{{
     {"[", "{[}"},  // behind the end of a line it would be a length
     {"]", "{]}"},
     {"×", "$\\times$"},
+    {"·", "$\\cdot$"},
     {"µ", "$\\mu$"},
     {"…", "\\ldots{}"},
 }};
@@ -74,9 +75,9 @@ std::string to_latex(const Table& table) {
   for (std::size_t row = 0; row < table.rows(); ++row)
     add_line([row](const auto& column) { return column.cells[row]; });
   out += "\\hline\n";
-  if (!table.note.empty()) {
+  for (const std::string& line : tables::note_lines(table)) {
     out += "\\multicolumn{" + std::to_string(columns.size()) + "}{l}{" +
-           tables::escape_latex(table.note) + "} \\\\\n";
+           tables::escape_latex(line) + "} \\\\\n";
   }
   return out + "\\end{tabular}\n";
 }

@@ -167,6 +167,9 @@ void add_rates(LayerSheet& sheet) {
             [=](const FullRow& row) { return if_roofed(row, cell(roof_name(row.place.roof))); })
       .real("roof_share", "share",
             [=](const FullRow& row) { return if_roofed(row, cell(row.place.share)); })
+      .real("compute_share", "share",
+            [](const FullRow& row) { return if_positive(row.place.compute_share); })
+      .detail()
       .real("unexplained_ns", "ns",
             [=](const FullRow& row) { return if_roofed(row, cell(row.place.unexplained_ns)); })
       .detail();

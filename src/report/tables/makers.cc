@@ -14,7 +14,8 @@ namespace tables {
 
 // Parents come before children.
 ChosenLayers::ChosenLayers(const Profile& profile, const TableOptions& options)
-    : chosen_(profile.layers.size()), is_whole_(options.module.empty() && options.depth < 0) {
+    : chosen_(profile.layers.size()),
+      is_whole_(options.module.empty() && options.depth < 0 && !options.trainable) {
   std::vector<int> depths(profile.layers.size());
   std::vector<int> below(profile.layers.size(), -1);  // the layer that is asked for
   for (std::size_t i = 0; i < depths.size(); ++i) {
@@ -28,7 +29,8 @@ ChosenLayers::ChosenLayers(const Profile& profile, const TableOptions& options)
     } else if (!is_root && below[parent] >= 0) {
       below[i] = below[parent] + 1;
     }
-    chosen_[i] = below[i] >= 0 && (options.depth < 0 || below[i] <= options.depth);
+    chosen_[i] = below[i] >= 0 && (options.depth < 0 || below[i] <= options.depth) &&
+                 (!options.trainable || layer.params_trainable != 0);
     if (chosen_[i]) rows_.push_back({&layer, i, depths[i]});
   }
 }
@@ -66,6 +68,16 @@ Result<Table> chosen(Table table, const TableOptions& options) {
       column.values.resize(options.limit);
   }
   return table;
+}
+
+std::string note_of(const std::vector<std::string>& lines) {
+  std::string note;
+  for (const std::string& line : lines) {
+    if (line.empty()) continue;
+    if (!note.empty()) note += '\n';
+    note += report::clean(line, false);  // a name with a line break must not end it
+  }
+  return note;
 }
 
 namespace {

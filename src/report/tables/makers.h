@@ -43,6 +43,9 @@ TableValue shown_path(const Profile& profile, int layer, const TableOptions& opt
 // Only the columns and rows that are asked for. An unknown column is an error that lists the names.
 Result<Table> chosen(Table table, const TableOptions& options);
 
+// The lines of a table's note; those that are empty are left out.
+std::string note_of(const std::vector<std::string>& lines);
+
 Table layers_table(const Profile& profile, const TableOptions& options);
 Table kernels_table(const Profile& profile, const TableOptions& options);
 Table operators_table(const Profile& profile, const TableOptions& options);

@@ -40,7 +40,8 @@ std::string escape_markdown(std::string_view text) {
 std::string to_markdown(const Table& table) {
   const std::vector<tables::ReadableColumn> columns = tables::readable(table);
   std::string out;
-  if (!table.note.empty()) out += "*" + tables::escape_markdown(table.note) + "*\n\n";
+  for (const std::string& line : tables::note_lines(table))
+    out += "*" + tables::escape_markdown(line) + "*\n\n";
   out += '|';
   for (const auto& column : columns) out += " " + tables::escape_markdown(column.heading) + " |";
   out += "\n|";

@@ -1,6 +1,6 @@
 // A Parquet file in its plainest form: columns that may be null, values as they are, one page for
-// each column of a row group, nothing compressed. The footer has the table's name and its columns'
-// units as key-value metadata.
+// each column of a row group, nothing compressed. The footer has the table's name, its note and its
+// columns' units as key-value metadata.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,6 +14,7 @@
 #include "report/json_parts.h"
 #include "report/tables/thrift.h"
 #include "report/tables/values.h"
+#include "report/text.h"
 
 namespace layertrace {
 namespace tables {
@@ -176,8 +177,14 @@ std::vector<std::string> metadata(const Table& table) {
   for (const TableColumn& column : table.columns) {
     if (!column.unit.empty()) units[column.name] = column.unit;
   }
-  return {ThriftStruct().text(1, "layertrace.table").text(2, table.name).take(),
-          ThriftStruct().text(1, "layertrace.units").text(2, report::dump(units)).take()};
+  std::vector<std::string> pairs;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    pairs.push_back(ThriftStruct().text(1, key).text(2, value).take());
+  };
+  add("layertrace.table", table.name);
+  add("layertrace.units", report::dump(units));
+  if (!table.note.empty()) add("layertrace.note", report::replace_invalid_utf8(table.note));
+  return pairs;
 }
 
 }  // namespace

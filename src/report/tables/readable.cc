@@ -167,4 +167,15 @@ std::vector<ReadableColumn> readable(const Table& table) {
   return out;
 }
 
+std::vector<std::string> note_lines(const Table& table) {
+  std::vector<std::string> lines;
+  const std::string_view note = table.note;
+  for (std::size_t begin = 0; begin < note.size();) {
+    const std::size_t end = std::min(note.find('\n', begin), note.size());
+    if (end > begin) lines.push_back(report::clean(note.substr(begin, end - begin), false));
+    begin = end + 1;
+  }
+  return lines;
+}
+
 }  // namespace layertrace::tables

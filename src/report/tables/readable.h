@@ -17,4 +17,7 @@ struct ReadableColumn {
 
 std::vector<ReadableColumn> readable(const Table& table);
 
+// What a reader must know, line by line; cleaned, not escaped.
+std::vector<std::string> note_lines(const Table& table);
+
 }  // namespace layertrace::tables

@@ -1,13 +1,22 @@
 // Columns that tables of times share.
 #pragma once
 
+#include <string>
+
 #include <layertrace/timing.h>
 
+#include "report/ledger.h"
 #include "report/tables/sheet.h"
 
 namespace layertrace::timing {
 
 inline constexpr double kNsPerMs = 1e6;
+
+// That the times are a simulation's; "" where they are not.
+inline std::string simulation_note(const TimingEnvironment& environment) {
+  if (!environment.simulated) return "";
+  return report::simulation_note("timed", environment.gpu, /*ascii=*/false);
+}
 
 // `stats_of(row)` gives the TimeStats of a row. Those that a reader misses least are details.
 template <typename Row, typename StatsOf>

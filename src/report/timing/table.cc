@@ -140,10 +140,12 @@ Result<Table> benchmark_table(const Benchmark& benchmark, const BenchmarkTableOp
   }
   std::vector<timing::Timed> rows = timing::rows_of(benchmark, options.rows, options.table);
   const bool is_aggregated = options.aggregate.value_or(benchmark.aggregate);
-  return tables::chosen(is_aggregated
-                            ? timing::aggregated(benchmark, std::move(rows), options.table)
-                            : timing::single(benchmark, rows, options.table),
-                        options.table);
+  Table made = is_aggregated ? timing::aggregated(benchmark, std::move(rows), options.table)
+                             : timing::single(benchmark, rows, options.table);
+  std::vector<std::string> notes = {timing::simulation_note(benchmark.environment)};
+  notes.insert(notes.end(), benchmark.notes.begin(), benchmark.notes.end());
+  made.note = tables::note_of(notes);
+  return tables::chosen(std::move(made), options.table);
 }
 
 Table throughput_table(const Throughput& throughput) {
@@ -168,7 +170,9 @@ Table throughput_table(const Throughput& throughput) {
         return per(static_cast<double>(size.batch_size) * kMsPerS, size.stats.mean_ms);
       });
   timing::add_environment(sheet, throughput.environment);
-  return sheet.take();
+  Table made = sheet.take();
+  made.note = tables::note_of({timing::simulation_note(throughput.environment)});
+  return made;
 }
 
 }  // namespace layertrace

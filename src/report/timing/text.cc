@@ -28,11 +28,7 @@ class Writer {
 
   void head(const std::string& model, std::uint64_t iterations, std::uint64_t drop_first,
             const TimingEnvironment& environment) {
-    if (environment.simulated) {
-      sentence(fmt::format(
-          "Simulated: timed on a {} (simgpu). Its times say nothing about how fast a real GPU is.",
-          environment.gpu.empty() ? "simulated GPU" : environment.gpu));
-    }
+    if (const std::string note = simulation_note(environment); !note.empty()) sentence(note);
     std::vector<std::string> parts = {model};
     parts.push_back(fmt::format(
         "{} of {} calls, without the first {}", report::format_count(iterations - drop_first),

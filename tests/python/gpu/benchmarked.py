@@ -27,6 +27,7 @@ def by(way):
         "way": way,
         "rows": result.table(root="__root__").rows(),
         "single": len(single),
+        "table": single.to_latex(),
         "text": str(result),
         "notes": result.notes,
     }
@@ -38,6 +39,7 @@ def sweep():
     figure = result.plot()
     return {
         "rows": result.table().rows(),
+        "table": result.table().to_html(),
         "text": str(result),
         "failed_at": result.out_of_memory_at,
         "title": figure.axes[0].get_title(loc="left"),

@@ -22,6 +22,7 @@ print(
             "stayed": sorted(stayed),
             "comparison": comparison.to_dict(),
             "text": str(moved),
+            "tables": [each.table().to_markdown() for each in (host, moved, comparison)],
         }
     ),
 )

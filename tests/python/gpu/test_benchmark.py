@@ -43,6 +43,7 @@ def test_a_simulated_gpu_is_called_that(told: Any) -> None:
     assert {row["device"] for row in told["rows"]} == {"cuda:0"}
     assert told["text"].startswith("Simulated: timed on a ")
     assert "say nothing about how fast a real GPU is" in told["text"]
+    assert "{Simulated: timed on a " in told["table"]
 
 
 @pytest.mark.skipif(REAL_GPU, reason="a real GPU")
@@ -53,6 +54,7 @@ def test_a_sweep_ends_where_memory_does(tmp_path: Path) -> None:
     assert all(row["simulated"] is True for row in told["rows"])
     assert told["text"].startswith("Simulated: timed on a ")
     assert "Memory does not suffice for batches of 4,194,304" in told["text"]
+    assert "<caption>Simulated: timed on a " in told["table"]
     assert told["title"].endswith("simulated: not a GPU's times")
 
 

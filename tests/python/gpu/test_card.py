@@ -31,4 +31,9 @@ def test_cards_of_a_model_on_the_gpu(tmp_path: Path) -> None:
     if not REAL_GPU:
         assert moved["simulated"]
         assert "no time is a real GPU's" in result["text"]
+        assert ["*Simulated: timed on a " in each for each in result["tables"]] == [
+            False,
+            True,
+            True,
+        ]
         assert verdicts["execution_time"] == verdicts["throughput"] == "unknown"

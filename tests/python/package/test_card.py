@@ -158,6 +158,7 @@ def test_on_the_meta_device_nothing_is_timed() -> None:
     assert card.device == "meta"
     assert card["macs"] == 5 * 4 * 8
     assert "execution_time" not in keys(card)
+    assert "memory_footprint" not in keys(card), "no tensor took any there"
     assert model.fc.weight.device.type == "cpu"
 
 
@@ -466,6 +467,22 @@ def test_a_run_carries_metrics(tmp_path: Path, after: bool) -> None:
     page = tmp_path / "run.html"
     assert run(BIN, "report", path, "-o", page).returncode == 0
     assert '"name":"Accuracy","value":"0.9300"' in page.read_text()
+
+
+def test_a_metric_after_save_is_in_what_was_saved(tmp_path: Path) -> None:
+    session = train()
+    saved, other = tmp_path / "saved.pftrace", tmp_path / "other.pftrace"
+    session.save(saved)
+    session.save(other)
+    other.write_bytes(other.read_bytes()[:-1])
+    changed = other.read_bytes()
+    session.add_metric("accuracy", 0.9)
+    session.add_metric("accuracy", 0.93)
+    session.add_metric("loss", 2)
+    loaded = layertrace.load(saved)
+    assert [(m.key, m.value) for m in loaded.metrics] == [("accuracy", 0.93), ("loss", 2.0)]
+    assert (loaded.step_count, loaded.health.cut) == (3, False)
+    assert other.read_bytes() == changed, "it is no longer ours"
 
 
 def test_a_metric_while_recording_is_in_the_profile_so_far() -> None:

@@ -91,6 +91,34 @@ def test_wrong_arguments_say_what_is_wrong() -> None:
         comparison.check("step_ms > fast")
 
 
+def test_runs_in_files_keep_their_names(tmp_path: Path) -> None:
+    for name in ("narrow", "wide"):
+        train(16, name).save(tmp_path / f"{name}.pftrace")
+    files = [tmp_path / "narrow.pftrace", tmp_path / "wide.pftrace"]
+    assert layertrace.compare(*files).names == ["narrow", "wide"]
+    assert layertrace_output("compare", *files).startswith("A: narrow\nB: wide\n")
+    assert layertrace.compare(files[0], HOST).names == ["narrow", HOST.name]
+    assert layertrace.compare(files[0], files[0], files[1]).names[2] == "wide"
+
+
+def test_how_sure_a_comparison_must_be_can_be_said() -> None:
+    comparison = layertrace.compare(HOST, HOST, error_rate=0)
+    assert all(run.verdict != "slower" for row in comparison.rows for run in row.runs)
+    with pytest.raises(ValueError, match="it is in 0…1"):
+        layertrace.compare(HOST, HOST, error_rate=2)
+    assert command("compare", HOST, HOST, "--error-rate", "2").returncode == 2
+    assert command("compare", HOST, HOST, "--error-rate", "0.01").returncode == 0
+
+
+def test_a_table_says_what_was_left_out() -> None:
+    table = layertrace.compare(HOST, COUNTED).table()
+    assert "times, kernels and memory are not compared" in table.note
+    assert "*Simulated: recorded on a" in table.to_markdown()
+    document = json.loads(layertrace_output("compare", HOST, COUNTED, "--format", "json"))
+    assert document["note"] == table.note
+    assert all(row["simulated"] for row in document["rows"])
+
+
 # ---- The command ----
 
 

@@ -62,6 +62,24 @@ def test_a_graph_shows_less_of_it(of_cpu: layertrace.Profile, tmp_path: Path) ->
     assert (tmp_path / "tree.gv").read_text() == shallow.dot
 
 
+def test_a_graph_tells_what_is_asked_for() -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Linear(6, 2))
+    model[2].requires_grad_(False)
+    profile = layertrace.summary(model, torch.randn(1, 3, 8, 8))
+    for columns in ("type,kernel_size,params", ["type", "kernel_size", "params"]):
+        dot = profile.graph(columns=columns).dot
+        assert r"0\nType=Conv2d\nKernel Size=3 × 3\nParameters=112" in dot
+        assert r"2\nType=Linear\nParameters=14" in dot
+    trainable = profile.graph(trainable=True)
+    assert "Conv2d" in trainable.dot
+    assert "Linear" not in trainable.dot and "ReLU" not in trainable.dot
+    if shutil.which("dot"):
+        ElementTree.fromstring(profile.graph(columns="type", trainable=True).render())
+    with pytest.raises(layertrace.Error, match="Use one of: type, forward"):
+        profile.graph(columns="speed")
+    assert profile.table("layers", trainable=True)["path"] == ["", "0"]
+
+
 def test_without_dot_a_graph_says_what_to_do(
     of_cpu: layertrace.Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,8 +245,10 @@ def test_a_plot_is_of_the_gpu_where_there_is_one(
     assert axes.get_xlabel().startswith("GPU time per step")
     assert axes.get_title(loc="left") == (
         "Layers, each without those below it, the 5 of "
-        f"{sum(layer.ran and not layer.children for layer in of_gpu.layers)} that took longest"
+        f"{sum(layer.ran and not layer.children for layer in of_gpu.layers)} that took longest\n"
+        f"On a {of_gpu.run.simulated}: its times say nothing about how fast a real GPU is"
     )
+    assert "\n" not in of_cpu.plot().axes[0].get_title(loc="left")
     assert of_gpu.plot(clock="host").axes[0].get_xlabel().startswith("host time")
     with pytest.raises(layertrace.Error, match="no GPU was recorded"):
         of_cpu.plot(clock="gpu")

@@ -111,6 +111,10 @@ def test_backward_on_another_device_is_the_same() -> None:
     for phase in ("forward", "backward"):
         assert flops(here, "", phase) == flops(meta, "", phase) > 0
     assert next(model.parameters()).device.type == "cpu"
+    # The host's allocator tells of little there, and nothing of what the model would take.
+    assert "Memory on the host was highest" in here.tree(depth=0)
+    assert meta.device_memory == []
+    assert "Memory on" not in meta.tree(depth=0)
 
 
 def test_a_model_of_70_billion_parameters() -> None:
@@ -128,6 +132,7 @@ def test_a_model_of_70_billion_parameters() -> None:
         model = Blocks(layers, block)
         x = torch.randn(1, tokens, width)
     profile = layertrace.summary(model, x)
+    assert "Memory on" not in profile.tree(depth=0)
     root = profile.find("")
     assert root is not None
     assert root.params == layers * 12 * width * width > 64e9

@@ -174,6 +174,19 @@ def test_parquet_is_read_by_four(recorded: Recorded, kind: str, tmp_path: Path) 
     assert len(pandas.read_parquet(path)) == len(table)
 
 
+def test_files_say_that_a_gpu_was_simulated(recorded: Recorded, tmp_path: Path) -> None:
+    assert recorded.profile.table("layers").note == ""
+    table = layertrace.load(TRACES / "residual_cnn_counted_gpu.pftrace").table("layers")
+    assert table.note.startswith("Simulated: recorded on a ")
+    table.save(tmp_path / "layers.parquet")
+    for schema in (
+        pyarrow.parquet.read_schema(tmp_path / "layers.parquet"),
+        pyarrow.schema(table),
+        pyarrow.table(table).schema,
+    ):
+        assert schema.metadata[b"layertrace.note"].decode() == table.note
+
+
 @kinds
 def test_the_arrow_stream_is_taken_as_it_is(recorded: Recorded, kind: str) -> None:
     table = recorded.profile.table(kind)

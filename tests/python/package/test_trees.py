@@ -143,6 +143,8 @@ def test_unknown_names_list_those_that_exist(forms: tuple[FromForms, layertrace.
     profile = forms[1].profile
     with pytest.raises(layertrace.Error, match="time, cost, memory, roofline, all"):
         profile.tree(view="fast")
+    with pytest.raises(layertrace.Error, match=r'no layer "linear4\.9" in this profile'):
+        profile.nested(start="linear4.9")
     with pytest.raises(layertrace.Error, match="columns, brackets"):
         profile.tree(style="round")
     with pytest.raises(TypeError, match=r"tree\(\) got an unexpected keyword argument 'colour'"):
