@@ -389,7 +389,8 @@ DeviceInfo SessionState::describe_device(const Profile& profile, bool may_measur
   if (!given_device_.origin.empty()) return given_device_;
   if (!profile.run.device.empty()) return roofline::find_device_info(profile.run);
   const bool is_virtual = simulation().virtual_clock != nullptr;
-  const bool is_wanted = !profile.operators.empty() && !profile.run.summary;
+  const bool is_wanted =
+      std::ranges::any_of(profile.operators, &Operator::counted) && !profile.run.summary;
   return is_wanted && may_measure && !is_virtual ? measured_cpu(hooks_->compute_threads())
                                                  : DeviceInfo{};
 }
