@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import support
 import torch
 import torchvision
 from support import BUILD_DIR
@@ -203,3 +204,118 @@ def test_the_command(tmp_path: Path) -> None:
         told = run(*words)
         assert told.returncode == 2
         assert cause in told.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("summary")
+    (folder / "mine.py").write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "def build():\n"
+        "    torch.manual_seed(0)\n"
+        "    frozen = nn.Linear(8, 8).requires_grad_(False)\n"
+        "    blocks = nn.Sequential(nn.Linear(8, 4), nn.Tanh())\n"
+        "    return nn.Sequential(frozen, blocks, nn.Linear(4, 20)), torch.randn(3, 8)\n"
+        "def raises():\n"
+        "    raise KeyError('x')\n"
+    )
+    return folder
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return support.run(
+        support.BIN,
+        "summary",
+        *words,
+        cwd=folder,
+        LAYERTRACE_PYTHON=sys.executable,
+        PYTHONPATH=str(BUILD_DIR / "python"),
+    )
+
+
+def printed(folder: Path, *words: str) -> str:
+    result = command(folder, "mine:build", *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+def test_the_command_takes_the_trees_options(folder: Path) -> None:
+    text = printed(
+        folder, "--columns", "type,parameters,macs", "--style", "brackets", "--ascii", "--no-fold"
+    )
+    assert "|-- 1 [Type=Sequential, Parameters=36, MACs=96]" in text
+    assert text.isascii()
+    names = [line.split()[1] for line in text.splitlines() if "-- " in line]
+    assert names == ["0", "1", "0", "1", "2"]
+    trainable = printed(folder, "--trainable", "--style", "brackets", "--no-fold")
+    assert "Tanh" not in trainable and "└── 2 " in trainable
+    below = printed(folder, "--start", "1", "--columns", "parameters", "--style", "brackets")
+    assert "├── 0 [Parameters=36]" in below and "└── 2" not in below
+    assert "Tanh" not in printed(folder, "--type", "Linear", "--no-fold")
+    assert "└── 2" not in printed(folder, "--match", "1.*", "--no-fold")
+    by_size = printed(folder, "--sort", "params", "--depth", "1", "--no-fold").splitlines()
+    order = [line.split()[1] for line in by_size if line.startswith(("├── ", "└── "))]
+    assert order == ["2", "0", "1"]
+    represented = printed(folder, "--repr")
+    assert represented == printed(folder, "--format", "repr")
+    assert "(0): Linear(in_features=8, out_features=8, bias=True" in represented
+
+
+@pytest.mark.parametrize("suffix", ["csv", "md", "html", "tex", "parquet"])
+def test_the_command_writes_tables(folder: Path, suffix: str) -> None:
+    """The same files as `summary().table()` saves."""
+    made = {}
+    exec((folder / "mine.py").read_text(), made)
+    summary = layertrace.summary(*made["build"]())
+    for words, table in (
+        ((), summary.table("layers", root="__root__")),
+        (("--table", "sizes"), summary.table("sizes", root="__root__")),
+        (
+            ("--table", "parameters", "--by-layer"),
+            summary.table("parameters", by_layer=True, root="__root__"),
+        ),
+        (
+            ("--convention", "moduleprofiler", "--depth", "1"),
+            summary.counts_table("moduleprofiler", depth=1, root="__root__"),
+        ),
+    ):
+        path = folder / f"table.{suffix}"
+        assert printed(folder, *words, "--root", "__root__", "-o", path.name) == ""
+        table.save(folder / f"mine.{suffix}")
+        assert path.read_bytes() == (folder / f"mine.{suffix}").read_bytes()
+
+
+def test_the_command_draws_and_counts(folder: Path) -> None:
+    assert "Sequential" in printed(folder, "--graph", "tree.svg")
+    assert "<svg" in (folder / "tree.svg").read_text()
+    counts = json.loads(printed(folder, "--convention", "fvcore"))
+    assert counts["by_module"][""] == 3 * (64 + 32 + 80)
+    assert json.loads(printed(folder, "--format", "json"))["layers"][0]["path"] == ""
+    table = json.loads(printed(folder, "--table", "layers", "--format", "json"))
+    assert table["table"] == "layers"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("mine:build", "--start", "nothing"), 1, "no layer has this path"),
+        (("mine:build", "-o", "layers.xlsx"), 2, "Use one of: text, repr, json, csv"),
+        (("mine:build", "--format", "xls"), 2, "Use one of: text, repr, json, csv"),
+        (("mine:build", "--format", "csv", "--columns", "speed"), 2, "Use one of: path, type"),
+        (("mine:build", "--format", "csv", "--match", "1.*"), 2, "cannot use --match"),
+        (("mine:build", "--format", "json", "--limit", "1"), 2, "JSON is the whole of it"),
+        (("mine:build", "--graph", "tree.txt"), 2, ".svg"),
+        (("mine:build", "--convention", "thop"), 2, "Use one of: layertrace, fvcore"),
+        (("mine:build", "--depth", "many"), 2, "give a whole number, 0 or more"),
+        (("mine:build", "--sort", "speed"), 2, "Use one of: definition"),
+        (("mine:build", "-o", "no/such/folder.csv"), 1, "cannot write no/such/folder.csv"),
+        (("mine:raises",), 1, "KeyError: 'x'"),
+    ],
+    ids=" ".join,
+)
+def test_the_commands_errors(folder: Path, words: tuple[str, ...], code: int, text: str) -> None:
+    result = command(folder, *words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert text in result.stderr
+    assert "Traceback" not in result.stderr
