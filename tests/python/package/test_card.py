@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import doctest
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 import torch
 from support import BIN, BUILD_DIR, SOURCE_DIR, run
@@ -527,6 +529,19 @@ def large():
 def broken():
     return torch.nn.Linear(4, 4), (torch.randn(2, 4), torch.randn(2, 4))
 
+def odd():
+    return torch.nn.Linear(4, 4), [{"x": torch.randn(2, 4), "scale": 2.0}]
+
+def call(model, batch):
+    return model(batch["x"])
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        raise SystemError("it was called")
+
+def slow():
+    return Slow(), torch.randn(2, 4)
+
 def accuracy(model, data):
     return 0.75
 
@@ -554,6 +569,57 @@ def test_the_command(tmp_path: Path) -> None:
     cards = json.loads(two.stdout)
     assert [card["name"] for card in cards["cards"]] == ["large", "small"]
     assert [row["models"][1]["verdict"] for row in cards["rows"]] == ["better", "same"]
+
+
+def test_the_command_writes_every_format(tmp_path: Path) -> None:
+    words = ("mymodels:small", "--iterations", "1", "--metrics", "macs,parameters")
+    for suffix in ("json", "csv", "md", "html", "tex", "parquet"):
+        told = command(tmp_path, *words, "-o", f"card.{suffix}")
+        assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    table = pyarrow.parquet.read_table(tmp_path / "card.parquet")
+    assert table.column("key").to_pylist() == ["macs", "parameters"]
+    assert table.column("python_version").to_pylist() == [platform.python_version()] * 2
+    written = json.loads((tmp_path / "card.json").read_text())
+    assert written["run"]["layertrace_version"] == layertrace.__version__
+    assert "card mymodels:small" in written["run"]["command"]
+    assert [layer["params"] for layer in written["layers"]] == [20]
+    assert (tmp_path / "card.csv").read_text().startswith("key,metric,value,unit")
+
+
+def test_the_command_shows_the_layers(tmp_path: Path) -> None:
+    words = ("mymodels:small", "--iterations", "1", "--layers")
+    text = command(tmp_path, *words).stdout
+    assert text.startswith("┌") and "└" in text
+    assert "Of one call of the model." in text
+    rows = command(tmp_path, *words, "--format", "csv").stdout
+    assert rows.splitlines()[0].startswith("path,type,")
+    both = command(tmp_path, "mymodels:small", "mymodels:large", *words[1:])
+    assert both.stdout.count("Of one call of the model.") == 2
+    refused = command(tmp_path, "mymodels:small", "mymodels:large", *words[1:], "--format", "csv")
+    assert refused.returncode == 2
+    assert "Name one model" in refused.stderr
+
+
+def test_the_command_calls_by_a_function(tmp_path: Path) -> None:
+    told = command(
+        tmp_path,
+        "mymodels:odd",
+        *("--forward", "mymodels:call", "--iterations", "1", "--format", "json"),
+    )
+    assert told.returncode == 0, told.stderr
+    macs = next(each for each in json.loads(told.stdout)["metrics"] if each["key"] == "macs")
+    assert macs["value"] == 2 * 4 * 4
+
+
+def test_names_are_checked_before_anything_is_called(tmp_path: Path) -> None:
+    wrong = command(tmp_path, "mymodels:slow", "--metrics", "speed")
+    assert wrong.returncode == 2
+    assert "Use one of: evaluation" in wrong.stderr
+    assert "it was called" not in wrong.stderr
+    suffix = command(tmp_path, "mymodels:slow", "-o", "card.xlsx")
+    assert suffix.returncode == 2
+    assert "Use one of: text, json, csv, md, html, latex, parquet" in suffix.stderr
+    assert not (tmp_path / "card.xlsx").exists()
 
 
 def test_the_example_prints_what_the_docs_show(tmp_path: Path) -> None:
