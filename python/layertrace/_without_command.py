@@ -235,7 +235,7 @@ def _import(given: argparse.Namespace) -> None:
         name = name.removesuffix(suffix) or name
     output = given.output or f"{name}.pftrace"
     health = layertrace.import_trace(given.file, output).health
-    attributed = f", {health.attributed_share:.1%} of their time attributed"
+    attributed = f", {100 * health.attributed_share:.1f} % of their time attributed"
     print(
         f"{output}: {health.source.events} events, {health.activities} activities"
         f"{attributed if health.activities else ''}"
