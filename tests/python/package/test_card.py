@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import layertrace
-from layertrace import _card
+from layertrace import _card, _card_command
 
 CALL_S = [0.004, 0.002, 0.030]
 
@@ -571,38 +571,60 @@ def test_the_command(tmp_path: Path) -> None:
     assert [row["models"][1]["verdict"] for row in cards["rows"]] == ["better", "same"]
 
 
-def test_the_command_writes_every_format(tmp_path: Path) -> None:
+class Here:
+    """The command in this process: another would load torch again."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        code = _card_command.main(list(words))
+        return subprocess.CompletedProcess(words, code, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Here:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mymodels", raising=False)
+    (tmp_path / "mymodels.py").write_text(MODELS)
+    return Here(tmp_path, capsys)
+
+
+def test_the_command_writes_every_format(here: Here) -> None:
     words = ("mymodels:small", "--iterations", "1", "--metrics", "macs,parameters")
     for suffix in ("json", "csv", "md", "html", "tex", "parquet"):
-        told = command(tmp_path, *words, "-o", f"card.{suffix}")
+        told = here(*words, "-o", f"card.{suffix}")
         assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
-    table = pyarrow.parquet.read_table(tmp_path / "card.parquet")
+    table = pyarrow.parquet.read_table(here.folder / "card.parquet")
     assert table.column("key").to_pylist() == ["macs", "parameters"]
     assert table.column("python_version").to_pylist() == [platform.python_version()] * 2
-    written = json.loads((tmp_path / "card.json").read_text())
+    written = json.loads((here.folder / "card.json").read_text())
     assert written["run"]["layertrace_version"] == layertrace.__version__
-    assert "card mymodels:small" in written["run"]["command"]
+    assert "pytest" in written["run"]["command"]
     assert [layer["params"] for layer in written["layers"]] == [20]
-    assert (tmp_path / "card.csv").read_text().startswith("key,metric,value,unit")
+    assert (here.folder / "card.csv").read_text().startswith("key,metric,value,unit")
 
 
-def test_the_command_shows_the_layers(tmp_path: Path) -> None:
+def test_the_command_shows_the_layers(here: Here) -> None:
     words = ("mymodels:small", "--iterations", "1", "--layers")
-    text = command(tmp_path, *words).stdout
+    text = here(*words).stdout
     assert text.startswith("┌") and "└" in text
     assert "Of one call of the model." in text
-    rows = command(tmp_path, *words, "--format", "csv").stdout
+    rows = here(*words, "--format", "csv").stdout
     assert rows.splitlines()[0].startswith("path,type,")
-    both = command(tmp_path, "mymodels:small", "mymodels:large", *words[1:])
+    both = here("mymodels:small", "mymodels:large", *words[1:])
     assert both.stdout.count("Of one call of the model.") == 2
-    refused = command(tmp_path, "mymodels:small", "mymodels:large", *words[1:], "--format", "csv")
+    refused = here("mymodels:small", "mymodels:large", *words[1:], "--format", "csv")
     assert refused.returncode == 2
     assert "Name one model" in refused.stderr
 
 
-def test_the_command_calls_by_a_function(tmp_path: Path) -> None:
-    told = command(
-        tmp_path,
+def test_the_command_calls_by_a_function(here: Here) -> None:
+    told = here(
         "mymodels:odd",
         *("--forward", "mymodels:call", "--iterations", "1", "--format", "json"),
     )
@@ -611,15 +633,15 @@ def test_the_command_calls_by_a_function(tmp_path: Path) -> None:
     assert macs["value"] == 2 * 4 * 4
 
 
-def test_names_are_checked_before_anything_is_called(tmp_path: Path) -> None:
-    wrong = command(tmp_path, "mymodels:slow", "--metrics", "speed")
+def test_names_are_checked_before_anything_is_called(here: Here) -> None:
+    wrong = here("mymodels:slow", "--metrics", "speed")
     assert wrong.returncode == 2
     assert "Use one of: evaluation" in wrong.stderr
     assert "it was called" not in wrong.stderr
-    suffix = command(tmp_path, "mymodels:slow", "-o", "card.xlsx")
+    suffix = here("mymodels:slow", "-o", "card.xlsx")
     assert suffix.returncode == 2
     assert "Use one of: text, json, csv, md, html, latex, parquet" in suffix.stderr
-    assert not (tmp_path / "card.xlsx").exists()
+    assert not (here.folder / "card.xlsx").exists()
 
 
 def test_the_example_prints_what_the_docs_show(tmp_path: Path) -> None:
