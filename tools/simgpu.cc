@@ -14,6 +14,7 @@
 
 #include "core/config.h"
 #include "core/device_profile.h"
+#include "output.h"
 
 namespace layertrace::tools {
 namespace {
@@ -54,6 +55,15 @@ Error missing(const fs::path& folder, const Face& face) {
     remedy += fmt::format(", with its headers in the environment (pip install {})", face.wheel);
   return {"cannot simulate a GPU", fmt::format("{} is not in {}", face.file, folder.string()),
           remedy};
+}
+
+// Whatever the environment says besides.
+bool has_wrong_option(const SimgpuOptions& options) {
+  const auto config = simgpu::read_config([&](const char* name) -> const char* {
+    const auto given = options.settings.find(name);
+    return given != options.settings.end() ? given->second.c_str() : nullptr;
+  });
+  return std::holds_alternative<std::string>(config);
 }
 
 }  // namespace
@@ -112,7 +122,7 @@ int run_simgpu(const SimgpuOptions& options) {
   };
   const auto preload = simgpu_preload(
       find_folder(), options, [](const char* name) -> const char* { return std::getenv(name); });
-  if (!preload) return fail(preload.error(), 1);
+  if (!preload) return fail(preload.error(), has_wrong_option(options) ? kUsageError : kFailed);
   for (const auto& [name, value] : options.settings) setenv(name.c_str(), value.c_str(), 1);
   setenv("LD_PRELOAD", preload->c_str(), 1);
   // It speaks of real devices, and where there is none it often says that none may be seen.

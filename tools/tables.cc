@@ -164,7 +164,7 @@ bool has_table_options(const TableOptions& options) {
 
 int put_layers(const LayersArguments& arguments) {
   const auto convention = parse_convention(arguments.convention);
-  const std::string format = convention ? "json" : format_of(arguments, "json");
+  const std::string format = format_of(arguments, "json");
   if (format == "json" && has_table_options(arguments.options)) {
     return tell_error(
         {"cannot choose layers or columns", "JSON, which is also the default, is the whole profile",
@@ -173,10 +173,13 @@ int put_layers(const LayersArguments& arguments) {
   }
   const auto profile = load(arguments.file);
   if (!profile) return tell_error(profile.error());
-  if (convention) return put_output(counts_json(*profile, *convention), arguments);
-  if (format == "json") return put_output(layers_json(*profile), arguments);
+  if (format == "json") {
+    return put_output(convention ? counts_json(*profile, *convention) : layers_json(*profile),
+                      arguments);
+  }
   const auto make = [&](const TableOptions& options) {
-    return table(*profile, TableKind::kLayers, options);
+    return convention ? counts_table(*profile, *convention, options)
+                      : table(*profile, TableKind::kLayers, options);
   };
   return put_table(make, format, arguments);
 }
@@ -194,7 +197,8 @@ void add_layers(CLI::App& app, int& exit_code) {
       "  layertrace layers run.pftrace --format json | jq '.health.attributed_share'\n"
       "  layertrace layers run.pftrace --format md --depth 2\n"
       "  layertrace layers run.pftrace -o layers.parquet\n"
-      "  layertrace layers run.pftrace --convention fvcore | jq '.by_module'");
+      "  layertrace layers run.pftrace --convention fvcore | jq '.by_module'\n"
+      "  layertrace layers run.pftrace --convention moduleprofiler --root __root__ -o ops.csv");
   command->add_option("file", arguments->file, "A .pftrace that layertrace wrote")->required();
   add_output_options(*command, *arguments);
   add_layer_options(*command, *arguments);
@@ -202,8 +206,8 @@ void add_layers(CLI::App& app, int& exit_code) {
   command->add_option("--limit", arguments->options.limit, "So many rows at most; 0 for all");
   command
       ->add_option("--convention", arguments->convention,
-                   "The forward's counts instead, as another tool has them: layertrace, fvcore,\n"
-                   "torchinfo, moduleprofiler or deeplite")
+                   "The forward's counts instead, as another tool has them, as JSON or a table:\n"
+                   "layertrace, fvcore, torchinfo, moduleprofiler or deeplite")
       ->check(read_by(parse_convention));
   command->callback([arguments, &exit_code] { exit_code = put_layers(*arguments); });
 }

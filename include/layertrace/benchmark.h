@@ -44,6 +44,7 @@ struct BenchmarkOptions {
   // How modules' times on a GPU are taken; see Options.
   Timing timing = Timing::kEvents;
   bool aggregate = true;  // what tables of it have; see Benchmark
+  std::string name = {};  // of the run, in tables
   // Called now and then between two calls of the model, never inside what is timed.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
 };

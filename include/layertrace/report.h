@@ -325,6 +325,11 @@ struct TableOptions {
 // "layers", "kernels", "operators", "calls", "steps", "parameters", "sizes", "ledger" or "metrics".
 LAYERTRACE_API Result<TableKind> parse_table_kind(std::string_view name);
 
+// What counts_by() has by module: "module", "type", "ops", and "activations" where the convention
+// has these.
+LAYERTRACE_API Result<Table> counts_table(const Profile& profile, Convention convention,
+                                          const TableOptions& options = {});
+
 // Fails where the options name a layer or a column that is not there, and lists what is.
 LAYERTRACE_API Result<Table> table(const Profile& profile, TableKind kind,
                                    const TableOptions& options = {});
@@ -536,6 +541,9 @@ struct ModelCard {
   std::vector<std::string> notes;
   std::shared_ptr<const Profile> summary;  // by layer
 };
+
+// An error where one of these is no metric's key; it lists those that are.
+LAYERTRACE_API Result<void> check_metrics(const std::vector<std::string>& keys);
 
 // Computes what the registry has. An error where a metric is asked for that there is not; one that
 // fails is among the card's failures, and the others are there.

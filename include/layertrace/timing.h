@@ -72,6 +72,13 @@ struct TimingEnvironment {
   std::uint64_t cpu_count = 0;
   std::uint64_t memory_bytes = 0;
   std::string torch_version;
+  std::string layertrace_version = {};
+  std::string python_version = {};  // "" for a program without
+  std::string command = {};         // as a shell would take it; secrets read "***"
+  std::string commit =
+      {};  // of the repository that the program is run in or comes from; "" for none
+  std::string run_name = {};  // given by the user; "" for none
+  std::string created = {};   // UTC, ISO 8601
 };
 
 // Of one model, called again and again.

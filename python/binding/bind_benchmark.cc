@@ -65,9 +65,23 @@ void bind_stats(nb::module_& m) {
       .def_ro("cpu", &TimingEnvironment::cpu)
       .def_ro("cpu_count", &TimingEnvironment::cpu_count)
       .def_ro("memory_bytes", &TimingEnvironment::memory_bytes)
-      .def_ro("torch_version", &TimingEnvironment::torch_version);
+      .def_ro("torch_version", &TimingEnvironment::torch_version)
+      .def_ro("layertrace_version", &TimingEnvironment::layertrace_version)
+      .def_ro("python_version", &TimingEnvironment::python_version)
+      .def_ro("command", &TimingEnvironment::command)
+      .def_ro("commit", &TimingEnvironment::commit)
+      .def_ro("run_name", &TimingEnvironment::run_name)
+      .def_ro("created", &TimingEnvironment::created);
   m.def("time_stats", &time_stats, nb::arg("ns"));
-  m.def("timing_environment", &timing_environment, nb::arg("device"), nb::arg("gpu"));
+  m.def(
+      "timing_environment",
+      [](const std::string& device, const std::string& gpu, const std::string& run_name) {
+        TimingEnvironment environment = timing_environment(device, gpu);
+        environment.python_version = python_version();
+        environment.run_name = run_name;
+        return environment;
+      },
+      nb::arg("device"), nb::arg("gpu"), nb::arg("run_name") = "");
 }
 
 // What a table does, of the one that is there unless another is asked for.

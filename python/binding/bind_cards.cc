@@ -129,6 +129,13 @@ void bind_metrics(nb::module_& m) {
   });
   m.def("remove_metric", [](const std::string& key) { return remove_metric(key); });
   m.def("metrics", &metrics);
+  m.def(
+      "check_metrics",
+      [](const std::vector<std::string>& keys) {
+        const auto checked = check_metrics(keys);
+        if (!checked) raise(checked.error());
+      },
+      nb::arg("keys"));
 }
 
 // What a card and several side by side have in common.

@@ -56,12 +56,6 @@ class PythonSession {
   std::unique_ptr<Session> session_;
 };
 
-// "3.11.7", of "3.11.7 (main, …".
-std::string python_version() {
-  const std::string_view whole = Py_GetVersion();
-  return std::string(whole.substr(0, whole.find(' ')));
-}
-
 std::unique_ptr<PythonSession> start(const std::vector<std::pair<std::string, nb::object>>& models,
                                      const std::string& output, const Schedule& schedule, bool ops,
                                      std::size_t memory_cap_bytes, const nb::object& name_model,

@@ -115,6 +115,12 @@ auto repr_of(Attributes... names) {
   };
 }
 
+// "3.11.7", of "3.11.7 (main, …".
+inline std::string python_version() {
+  const std::string_view whole = Py_GetVersion();
+  return std::string(whole.substr(0, whole.find(' ')));
+}
+
 // By the name of the phase.
 nb::dict phase_dict(const std::array<PhaseStats, kPhaseCount>& phases);
 

@@ -196,6 +196,18 @@ void bind_tables(nb::module_& m) {
       nb::arg("root") = "", nb::arg("leading_dot") = false, nb::arg("by_layer") = false,
       nb::arg("columns") = nb::none(), nb::arg("limit") = nb::none(), nb::arg("trainable") = false);
   add_method(
+      profile, "counts_table",
+      [](const Profile& self, const std::string& convention, const std::string& module,
+         std::optional<int> depth, const std::string& root, bool leading_dot,
+         std::optional<std::vector<std::string>> columns, std::optional<std::size_t> limit) {
+        return table_or_raise(counts_table(
+            self, table_or_raise(parse_convention(convention)),
+            table_options(module, depth, root, leading_dot, false, std::move(columns), limit)));
+      },
+      nb::arg("convention") = "layertrace", nb::kw_only(), nb::arg("module") = "",
+      nb::arg("depth") = nb::none(), nb::arg("root") = "", nb::arg("leading_dot") = false,
+      nb::arg("columns") = nb::none(), nb::arg("limit") = nb::none());
+  add_method(
       profile, "counts_json",
       [](const Profile& self, const std::string& convention) {
         return counts_json(self, table_or_raise(parse_convention(convention)));

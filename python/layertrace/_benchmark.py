@@ -41,6 +41,7 @@ def benchmark(
     inter_op_threads: int | None = None,
     timing: str = "events",
     progress: bool | None = None,
+    name: str = "",
 ) -> Benchmark:
     """Times a model in inference: the whole without any scope inside it, and each module with.
 
@@ -62,6 +63,7 @@ def benchmark(
         can be set once in a process, so that it stays.
     timing: how modules' times on a GPU are taken, as in `profile()`.
     progress: show a bar on stderr; where that is a terminal, unless told.
+    name: what the run is called, in tables.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU())
     >>> timed = layertrace.benchmark(model, torch.randn(1, 8), iterations=20, drop_first=5)
@@ -79,7 +81,7 @@ def benchmark(
     _refuse_sessions("benchmark()", session)
     kept = _kept(model, devices, eval, inference_mode, intra_op_threads, inter_op_threads)
     with kept, Progress(iterations * (2 if modules else 1), progress) as bar:
-        environment = _environment(model, devices)
+        environment = _environment(model, devices, name)
         make = functools.partial(
             _core.make_benchmark, type(model).__name__, iterations, drop_first, aggregate
         )
@@ -112,6 +114,7 @@ def throughput(
     intra_op_threads: int | None = None,
     inter_op_threads: int | None = None,
     progress: bool | None = None,
+    name: str = "",
 ) -> Throughput:
     """Times a model with batches of several sizes: latency, and samples per second.
 
@@ -136,13 +139,13 @@ def throughput(
     failed_at = 0
     kept = _kept(model, devices, eval, inference_mode, intra_op_threads, inter_op_threads)
     with kept, Progress(iterations * len(sizes), progress) as bar:
-        environment = _environment(model, devices)
+        environment = _environment(model, devices, name)
         for size in sizes:
             bar.say(f"batches of {size}")
             try:
                 batch = of_size(size)
                 if size == sizes[0] and devices != (used := _devices(model, batch)):
-                    devices, environment = used, _environment(model, used)
+                    devices, environment = used, _environment(model, used, name)
                 call = _call("throughput()", model, batch, forward)
                 ns = call_times(call, iterations, drop_first, devices=devices, progress=bar)
             except (RuntimeError, MemoryError) as error:
@@ -345,12 +348,14 @@ def _devices(model: torch.nn.Module, inputs: object) -> list[torch.device]:
     return sorted({each.device for each in tensors if each.is_cuda}, key=lambda each: each.index)
 
 
-def _environment(model: torch.nn.Module, devices: list[torch.device]) -> TimingEnvironment:
+def _environment(
+    model: torch.nn.Module, devices: list[torch.device], run_name: str
+) -> TimingEnvironment:
     if devices:
-        name = torch.cuda.get_device_name(devices[0])
-        return _core.timing_environment(str(devices[0]), name)
+        gpu = torch.cuda.get_device_name(devices[0])
+        return _core.timing_environment(str(devices[0]), gpu, run_name)
     first = next(iter(model.parameters()), None)
-    return _core.timing_environment("cpu" if first is None else str(first.device), "")
+    return _core.timing_environment("cpu" if first is None else str(first.device), "", run_name)
 
 
 def _resized(inputs: Inputs, size: int) -> Inputs:

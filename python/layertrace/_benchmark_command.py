@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from pathlib import Path
+import functools
 from typing import Any
 
 import torch
 
-from layertrace import _core
+from layertrace import _commands, _core
 from layertrace._benchmark import benchmark, throughput
 from layertrace._core import Benchmark, Table, Throughput
-from layertrace._errors import Error, exit_code
+from layertrace._errors import Error, UsageError
 from layertrace._pictures import _PLOTS, _ending
-from layertrace._summary import Inputs, _built, _moved
-from layertrace._tables import format_of, written
+from layertrace._summary import Inputs, _moved
+from layertrace._tables import format_of
 
 _EXAMPLES = """The whole is timed without any scope inside the model, the modules in another pass.
 
@@ -59,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--columns", help="columns of a table by name, separated by commas")
     add("--format", help="text, json, csv, md, html, latex or parquet; by the suffix of -o")
     add("-o", "--output", help="a file, rather than the standard output")
+    add("--name", default="", help="what the run is called in tables")
     add("--no-progress", action="store_true", help="no bar, on a terminal neither")
     return parser
 
@@ -74,7 +73,7 @@ def _numbers(parser: argparse.ArgumentParser, option: str, text: str) -> list[in
 
 
 def _check(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
-    if not all(given.model.partition(":")):
+    if not _commands.is_function_name(given.model):
         parser.error(f"{given.model} is not of the form module:function: write models:build, say")
     is_sweep = given.batch_sizes is not None
     if is_sweep:
@@ -109,6 +108,7 @@ def _result(
         "intra_op_threads": given.intra_op_threads,
         "inter_op_threads": given.inter_op_threads,
         "progress": False if given.no_progress else None,
+        "name": given.name,
     }
     if given.batch_sizes is not None:
         return throughput(model, inputs, given.batch_sizes, **options)
@@ -125,7 +125,7 @@ def _result(
 def _table(given: argparse.Namespace, result: Benchmark | Throughput) -> Table:
     if isinstance(result, Throughput):
         return result.table()
-    columns = given.columns.split(",") if given.columns else None
+    columns = _commands.columns_of(given)
     return result.table(root=given.root, depth=given.depth, columns=columns)
 
 
@@ -138,25 +138,30 @@ def _text(given: argparse.Namespace, result: Benchmark | Throughput) -> str:
 
 def _put(given: argparse.Namespace, format: str, result: Benchmark | Throughput) -> None:
     if format == "text":
-        content = _text(given, result).encode()
+        _commands.put(_text(given, result), given.output)
     else:
-        content = written(_table(given, result), format)
-    if given.output is not None:
-        Path(given.output).write_bytes(content)
-    else:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        _commands.put_table(_table(given, result), format, given.output)
+
+
+def _check_columns(given: argparse.Namespace) -> None:
+    """By a table of nothing: a slip is not told after a thousand calls."""
+    environment = _core.timing_environment("cpu", "")
+    none = _core.make_benchmark("", 1, 0, not given.single, [1], [], "", None, environment)
+    none.table(columns=_commands.columns_of(given))
 
 
 def _run(given: argparse.Namespace) -> None:
     format = format_of(given.format, given.output, ("text",))
-    if format == "parquet" and given.output is None and sys.stdout.isatty():
-        raise Error("cannot print Parquet on a terminal", "it is no text", "Name a file by -o")
+    _commands.refuse_terminal(format, given.output)
     if given.columns and format == "text":
-        raise Error("cannot choose columns of the text", "it has its own", "Use --format md, say")
+        raise UsageError(
+            "cannot choose columns of the text", "it has its own", "Use --format md, say"
+        )
+    if given.columns:
+        _check_columns(given)
     if given.plot:
         _ending(given.plot, _PLOTS)
-    model, inputs = _built(given.model)
+    model, inputs = _commands.built(given.model)
     if inputs is None:
         raise Error(
             f"cannot time the model of {given.model}",
@@ -169,7 +174,8 @@ def _run(given: argparse.Namespace) -> None:
     _put(given, format, result)
     if given.plot:
         assert isinstance(result, Throughput)
-        result.plot(given.plot)
+        with _commands.writing(given.plot):
+            result.plot(given.plot)
 
 
 def main(arguments: list[str]) -> int:
@@ -177,21 +183,6 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     _check(parser, given)
-    try:
-        _run(given)
-    except Error as error:
-        print(f"layertrace: {error}", file=sys.stderr)
-        return exit_code(error)
-    except BrokenPipeError:  # nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
-    except OSError as error:
-        print(f"layertrace: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except (RuntimeError, TypeError, ValueError, ImportError) as error:  # the model's, or PyTorch's
-        print(f"layertrace: cannot time the model of {given.model}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("layertrace: interrupted", file=sys.stderr)
-        return 130
-    return 0
+    return _commands.ended(
+        functools.partial(_run, given), f"cannot time the model of {given.model}"
+    )

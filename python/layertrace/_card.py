@@ -212,6 +212,8 @@ def card(
     for count, what in ((iterations, "iterations"), (warmup, "warmup")):
         if count < 0:
             raise ValueError(f"{what} is {count}; it must be 0 or more")
+    keys = list(metrics or [])
+    _core.check_metrics(keys)  # before anything is timed
     model = _placed(model, device)
     place = _place_of(model, inputs, device)
     raised: list[BaseException] = []
@@ -226,7 +228,7 @@ def card(
         call = _call_of(model, batch, forward)
         if call is not None and any(torch.nn.parameter.is_lazy(p) for p in model.parameters()):
             call()  # makes the parameters that the summary is to tell of
-        found = recorded_call(model, call, formulas)
+        found = recorded_call(model, call, formulas, name or "")
         given = MetricInput(
             model=model,
             data=inputs,
@@ -248,7 +250,7 @@ def card(
             None if batch is None else _bytes_of(batch),
             given.call_s,
             None if evaluate is None else lambda: _number(evaluate(model, inputs)),
-            list(metrics or []),
+            keys,
             convention,
         )
     _raise_failures(result, raised)

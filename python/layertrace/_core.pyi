@@ -905,8 +905,8 @@ class Profile:
         limit: int | None = None,
         trainable: bool = False,
     ) -> Table:
-        """A table of the run: `layers`, `kernels`, `operators`, `steps`, `parameters`, `sizes` or
-        `ledger`; docs/tables.md has the columns of each.
+        """A table of the run: `layers`, `kernels`, `operators`, `steps`, `parameters`, `sizes`,
+        `ledger` or `metrics`; docs/tables.md has the columns of each.
 
         `module` and `depth` choose layers; `root` is what the root's path reads (`"__root__"`),
         `leading_dot` writes paths below it as `.encoder.0`. `by_layer` gives kernels and operators
@@ -915,6 +915,23 @@ class Profile:
         trainable parameters, in them or below.
 
         >>> profile.table("layers", depth=1).to_pandas()
+        """
+    def counts_table(
+        self,
+        convention: str = "layertrace",
+        *,
+        module: str = "",
+        depth: int | None = None,
+        root: str = "",
+        leading_dot: bool = False,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """`counts()` by module as a table: module, type, ops; activations where there are such.
+
+        The other options are those of `table`.
+
+        >>> profile.counts_table("moduleprofiler", root="__root__").to_pandas()
         """
     def counts_json(self, convention: str = "layertrace") -> str:
         """`counts()` as JSON."""
@@ -1235,18 +1252,19 @@ class ComparedFigure:
         """Against the first run's: 0.05 is 5 % more."""
     @property
     def verdict(self) -> str:
-        """ "unknown", "same", "within noise", "faster", "slower", "less" or "more"."""
+        """ "unknown", "same", "within noise", "faster", "slower", "less" or "more"; of a metric
+        "better" or "worse"."""
 
 @final
 class ComparedRow:
-    """A figure of the total, a layer or a kernel, in each run."""
+    """A figure of the total, a metric, a layer or a kernel, in each run."""
 
     @property
     def kind(self) -> str:
         """ "total", "metric", "layer" or "kernel"."""
     @property
     def name(self) -> str:
-        """A layer's path, a kernel's name; "" of the total."""
+        """A layer's path, a metric's or a kernel's name; "" of the total."""
     @property
     def type(self) -> str:
         """A layer's class."""
@@ -1475,6 +1493,9 @@ class CardComparison:
 def add_metric(infos: list[MetricInfo], function: Callable[..., Any], override: bool) -> None: ...
 def remove_metric(key: str) -> bool: ...
 def metrics() -> list[MetricInfo]: ...
+def check_metrics(keys: list[str]) -> None:
+    """Raises Error where one of them is no metric's key."""
+
 def compare_cards(cards: Sequence[ModelCard]) -> CardComparison: ...
 def make_card(
     input: object,
@@ -1564,6 +1585,22 @@ class TimingEnvironment:
     def memory_bytes(self) -> int: ...
     @property
     def torch_version(self) -> str: ...
+    @property
+    def layertrace_version(self) -> str: ...
+    @property
+    def python_version(self) -> str: ...
+    @property
+    def command(self) -> str:
+        """As a shell would take it; secrets read "***"."""
+    @property
+    def commit(self) -> str:
+        """Of the repository that the program is run in or comes from; "" for none."""
+    @property
+    def run_name(self) -> str:
+        """Given by the user; "" for none."""
+    @property
+    def created(self) -> str:
+        """UTC, ISO 8601."""
 
 @final
 class Benchmark:
@@ -1667,7 +1704,7 @@ class Throughput:
     def _repr_html_(self) -> str: ...
 
 def time_stats(ns: Sequence[int]) -> TimeStats: ...
-def timing_environment(device: str, gpu: str) -> TimingEnvironment: ...
+def timing_environment(device: str, gpu: str, run_name: str = "") -> TimingEnvironment: ...
 def make_benchmark(
     model: str,
     iterations: int,

@@ -17,10 +17,15 @@ class Error(RuntimeError):
         return type(self), (self.tried, self.cause, self.remedy)
 
 
+class UsageError(Error):
+    """A command line that makes no sense, whatever the files hold."""
+
+
 def exit_code(error: Error) -> int:
-    """Of a command: 2 where a name was given that nothing has, which is the command line's fault;
-    else 1."""
-    return 2 if error.cause == "no such name" else 1
+    """Of a command: 2 where it is the command line's fault, as where a name was given that nothing
+    has; else 1."""
+    is_unknown_name = error.cause in ("no such name", "no such column")
+    return 2 if is_unknown_name or isinstance(error, UsageError) else 1
 
 
 class LayertraceWarning(UserWarning):

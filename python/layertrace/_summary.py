@@ -1,19 +1,15 @@
-"""What a model is and computes, by one call of it: summary(), and the command of that name."""
+"""What a model is and computes, by one call of it: summary()."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from layertrace._core import Profile
-from layertrace._errors import Error, exit_code
+from layertrace._errors import Error
 from layertrace._formulas import Formulas
 from layertrace._session import DEFAULT_MEMORY_CAP, Session
 
@@ -59,6 +55,7 @@ def recorded_call(
     call: Callable[[], object] | None,
     formulas: Formulas | None = None,
     is_meta: bool = False,
+    name: str = "",
 ) -> Profile:
     """The summary of a call of the model that is ready to be made.
 
@@ -76,6 +73,7 @@ def recorded_call(
         formulas=formulas,
         is_summary=True,
         is_meta=is_meta or any(parameter.is_meta for parameter in model.parameters()),
+        name=name,
     )
     with session:
         if call is not None:
@@ -182,88 +180,3 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     elif hasattr(value, "__dataclass_fields__"):
         for name in value.__dataclass_fields__:
             yield from _tensors(getattr(value, name))
-
-
-# ---- the command ----
-
-_EXAMPLES = """examples:
-  layertrace summary models:build                         a function that returns a model, or a
-                                                          model and its inputs
-  layertrace summary torchvision.models:resnet18          parameters alone, since it gives no inputs
-  layertrace summary models:build --device meta --depth 2 counted without memory for it
-  layertrace summary models:build --backward --format json
-"""
-
-
-def _function(name: str, tried: str = "") -> Any:
-    """What `module:function` names."""
-    module_name, _, function_name = name.partition(":")
-    tried = tried or f"cannot use {name}"
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return getattr(importlib.import_module(module_name), function_name)
-    except ModuleNotFoundError as error:
-        raise Error(tried, str(error), "Run it where that module can be imported") from error
-    except AttributeError as error:
-        raise Error(tried, str(error), "Name a function of that module") from error
-
-
-def _built(name: str) -> tuple[torch.nn.Module, Inputs | None]:
-    tried = f"cannot build a model by {name}"
-    function = _function(name, tried)
-    built = function if isinstance(function, torch.nn.Module) else function()
-    if isinstance(built, torch.nn.Module):
-        return built, None
-    if isinstance(built, tuple) and len(built) == 2 and isinstance(built[0], torch.nn.Module):
-        return built
-    raise Error(
-        tried,
-        f"it gives a {type(built).__name__}",
-        "Return an nn.Module, or an nn.Module and its inputs",
-    )
-
-
-def main(arguments: list[str]) -> int:
-    """`layertrace summary module:function`."""
-    parser = argparse.ArgumentParser(
-        prog="layertrace summary",
-        description="What a model is and computes: parameters, shapes and FLOPs by layer.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", metavar="module:function", help="returns a model and its inputs")
-    parser.add_argument("--backward", action="store_true", help="count a backward, too")
-    parser.add_argument("--device", help='where it runs; "meta" takes neither memory nor time')
-    parser.add_argument("--depth", type=int, help="levels below the start node")
-    parser.add_argument("--no-fold", action="store_true", help="each block in a row of its own")
-    parser.add_argument("--columns", help="columns by name, separated by commas")
-    parser.add_argument("--view", help="columns that belong together: cost, memory or all")
-    parser.add_argument("--style", default="columns", help="columns or brackets")
-    parser.add_argument("--format", choices=("tree", "json"), default="tree", help="tree or JSON")
-    given = parser.parse_args(arguments)
-    if not all(given.model.partition(":")):
-        parser.error(f"{given.model} is not of the form module:function: write models:build, say")
-    try:
-        model, inputs = _built(given.model)
-        result = summary(model, inputs, backward=given.backward, device=given.device)
-        if given.format == "json":
-            print(result.to_json(), end="")
-        else:
-            fold = not given.no_fold
-            print(
-                result.tree(
-                    depth=given.depth,
-                    columns=given.columns,
-                    fold=fold,
-                    view=given.view,
-                    style=given.style,
-                ),
-                end="",
-            )
-    except Error as error:
-        print(f"layertrace: {error}", file=sys.stderr)
-        return exit_code(error)
-    except RuntimeError as error:  # the model's, or PyTorch's about the device
-        print(f"layertrace: cannot call the model of {given.model}: {error}", file=sys.stderr)
-        return 1
-    return 0

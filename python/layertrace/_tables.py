@@ -65,16 +65,21 @@ _FORMATS = {
 
 
 def format_of(name: str | None, output: str | None, own: tuple[str, ...]) -> str:
-    """Of a command: by its name, or by the suffix of the output; else the first of its own."""
+    """Of a command: by its name, or by the suffix of the output; else the first of its own.
+
+    A suffix that nobody knows is an error: a .xlsx that holds text would help no one.
+    """
     if name is None:
         suffix = "" if output is None else Path(output).suffix.lower()
-        return next((each for each, known in _FORMATS.items() if known == suffix), own[0])
+        if suffix in ("", ".", ".txt"):
+            return own[0]
+        name = suffix[1:]
     name = {"markdown": "md", "tex": "latex"}.get(name, name)
     if name not in (*own, *_FORMATS):
         raise Error(
             f'cannot use "{name}" as a format of a table',
             "no such name",
-            f"Use one of: {', '.join([*own, *_FORMATS])}",
+            f"Use one of: {', '.join(dict.fromkeys([*own, *_FORMATS]))}",
         )
     return name
 

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string_view>
 
 namespace layertrace {
@@ -12,32 +13,58 @@ namespace {
 
 constexpr std::string_view kMask = "***";
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
+// Its words in lower case: "api" and "key" of "--api-key", "API_KEY" and "apiKey".
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words = {""};
+  bool was_small = false;
+  for (const char letter : name) {
+    const auto c = static_cast<unsigned char>(letter);
+    const bool is_word = std::isalnum(c) != 0;
+    const bool begins = was_small && std::isupper(c) != 0;
+    if ((!is_word || begins) && !words.back().empty()) words.emplace_back();
+    if (is_word) words.back() += static_cast<char>(std::tolower(c));
+    was_small = is_word && std::isupper(c) == 0;
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
 }
 
-// "--api-key", "wandb.token", "HF_TOKEN"; but not "--tokenizer" or "--max-tokens".
+bool any_is(const std::vector<std::string>& words, std::span<const std::string_view> known) {
+  return std::ranges::any_of(words, [&](const std::string& word) {
+    return std::ranges::find(known, word) != known.end();
+  });
+}
+
+// Whose key it is cannot be listed, so all are secret but those that programs sort and look up by.
+bool is_secret_key(const std::vector<std::string>& words) {
+  constexpr std::array<std::string_view, 32> kOrdinary = {
+      "sort",  "primary", "foreign", "partition", "cache",  "group",  "join",    "order",
+      "index", "dict",    "json",    "column",    "row",    "hash",   "lookup",  "public",
+      "text",  "image",   "label",   "input",     "output", "data",   "feature", "target",
+      "query", "state",   "batch",   "metric",    "loss",   "config", "dataset", "model"};
+  return words.size() > 1 && words.back() == "key" &&
+         std::ranges::find(kOrdinary, words[words.size() - 2]) == kOrdinary.end();
+}
+
+// "--api-key", "wandb.token", "HF_TOKEN"; but not "--tokenizer", "--max-tokens" or "--sort-key".
 bool names_a_secret(std::string_view option) {
   constexpr std::array<std::string_view, 10> kWords = {
       "token", "secret", "secrets", "password",   "passwd",
       "pwd",   "apikey", "auth",    "passphrase", "credentials"};
   constexpr std::array<std::string_view, 4> kEnds = {"apikey", "accesskey", "privatekey",
                                                      "secretkey"};
-  std::string together;
-  std::string word;
-  for (const char c : lower(option) + "-") {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      word += c;
-      continue;
-    }
-    if (std::ranges::find(kWords, word) != kWords.end()) return true;
-    together += word;
-    word.clear();
-  }
-  return std::ranges::any_of(kEnds, [&](std::string_view end) { return together.ends_with(end); });
+  const std::vector<std::string> words = words_of(option);
+  if (any_is(words, kWords) || is_secret_key(words)) return true;
+  return !words.empty() && std::ranges::any_of(kEnds, [&](std::string_view end) {
+    return words.back().ends_with(end);
+  });
+}
+
+// Of a URL's query, where short names are usual: "sig", "X-Amz-Signature", "key".
+bool query_names_a_secret(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kWords = {"sig", "signature", "credential",
+                                                      "key", "jwt",       "pass"};
+  return names_a_secret(name) || any_is(words_of(name), kWords);
 }
 
 // By how the tokens of well-known services begin.
@@ -50,19 +77,54 @@ bool is_token(std::string_view value) {
          });
 }
 
-// https://user:password@host: without what stands before the host.
-std::string without_password(std::string_view value) {
-  const std::size_t scheme = value.find("://");
-  if (scheme == std::string_view::npos) return std::string(value);
-  const std::size_t first = scheme + 3;
-  const std::size_t host = value.find('@', first);
-  const bool is_before_path = host != std::string_view::npos && host < value.find('/', first);
-  if (!is_before_path) return std::string(value);
-  return std::string(value.substr(0, first)) + std::string(kMask) + std::string(value.substr(host));
+// "a=b&token=c": with the values of secrets masked.
+std::string masked_query(std::string_view query) {
+  std::string out;
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find_first_of("&;?#"), query.size());
+    const std::string_view part = query.substr(0, end);
+    const std::size_t equals = part.find('=');
+    const bool has_value = equals != std::string_view::npos && equals + 1 < part.size();
+    if (has_value &&
+        (query_names_a_secret(part.substr(0, equals)) || is_token(part.substr(equals + 1)))) {
+      out += std::string(part.substr(0, equals + 1)) + std::string(kMask);
+    } else {
+      out += part;
+    }
+    out += query.substr(end, 1);
+    query.remove_prefix(std::min(end + 1, query.size()));
+  }
+  return out;
+}
+
+// https://user:password@host/path?token=value, wherever in the text: without what stands before the
+// host, and what a query keeps secret.
+std::string masked_urls(std::string_view text) {
+  constexpr std::string_view kScheme = "://";
+  constexpr std::string_view kNotInUrls = " \t\n\"'<>";
+  std::string out;
+  for (std::size_t scheme = text.find(kScheme); scheme != std::string_view::npos;
+       scheme = text.find(kScheme)) {
+    out += text.substr(0, scheme + kScheme.size());
+    text.remove_prefix(scheme + kScheme.size());
+    // A query may have another URL as a value: what is behind its scheme is looked at by itself.
+    const std::size_t end =
+        std::min({text.find_first_of(kNotInUrls), text.find(kScheme), text.size()});
+    std::string_view url = text.substr(0, end);
+    text.remove_prefix(end);
+    const std::size_t host = url.substr(0, url.find_first_of("/?#")).rfind('@');
+    if (host != std::string_view::npos) {
+      out += kMask;
+      url.remove_prefix(host);
+    }
+    const std::size_t query = std::min(url.find_first_of("?#"), url.size());
+    out += std::string(url.substr(0, query)) + masked_query(url.substr(query));
+  }
+  return out + std::string(text);
 }
 
 std::string masked_value(std::string_view value) {
-  return is_token(value) ? std::string(kMask) : without_password(value);
+  return is_token(value) ? std::string(kMask) : masked_urls(value);
 }
 
 // An option with its value, or a value.

@@ -10,7 +10,7 @@ namespace layertrace {
 std::vector<std::string> command_words();
 
 // In one line. Values of options that are named after secrets (--api-key, WANDB_TOKEN=…), passwords
-// in URLs and what looks like a service's access token read "***".
+// and secrets of queries in URLs, and what looks like a service's access token read "***".
 std::string shown_command(const std::vector<std::string>& words);
 
 }  // namespace layertrace

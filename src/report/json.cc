@@ -182,34 +182,6 @@ Json health_json(const Profile& profile) {
   return out;
 }
 
-Json run_json(const RunInfo& run) {
-  Json out = Json::object();
-  out["layertrace_version"] = run.layertrace_version;
-  out["format_version"] = run.format_version;
-  out["torch_version"] = run.torch_version;
-  out["host"] = run.host;
-  out["os"] = run.os;
-  out["cpu"] = run.cpu;
-  out["cpu_count"] = run.cpu_count;
-  out["memory_bytes"] = run.memory_bytes;
-  out["pid"] = run.pid;
-  out["program"] = run.program;
-  out["name"] = run.name;
-  out["command"] = run.command;
-  out["commit"] = run.commit;
-  out["python_version"] = run.python_version;
-  out["clock"] = run.clock;
-  out["created"] = run.created;
-  out["ops"] = run.ops;
-  if (run.summary) out["summary"] = true;
-  out["device"] = run.device;
-  out["simulated"] = run.simulated;
-  if (!run.imported_from.empty()) out["imported_from"] = run.imported_from;
-  if (run.rank >= 0) out["rank"] = run.rank;
-  if (run.world_size > 0) out["world_size"] = run.world_size;
-  return out;
-}
-
 }  // namespace
 
 std::string layers_json(const Profile& profile) {
@@ -224,7 +196,7 @@ std::string layers_json(const Profile& profile) {
   out += ",\n\"steps\":" + dump_lines(profile.steps, step_json);
   out += ",\n\"health\":" + dump(health_json(profile));
   out += ",\n\"phases\":" + dump(outside);
-  out += ",\n\"run\":" + dump(run_json(profile.run));
+  out += ",\n\"run\":" + dump(report::run_json(profile.run));
   out += ",\n\"kernels\":" + dump_lines(profile.kernels, [&](const Kernel& kernel) {
            return report::kernel_json(profile, kernel);
          });

@@ -51,6 +51,34 @@ Json kernel_json(const Profile& profile, const Kernel& kernel) {
   return out;
 }
 
+Json run_json(const RunInfo& run) {
+  Json out = Json::object();
+  out["layertrace_version"] = run.layertrace_version;
+  out["format_version"] = run.format_version;
+  out["torch_version"] = run.torch_version;
+  out["host"] = run.host;
+  out["os"] = run.os;
+  out["cpu"] = run.cpu;
+  out["cpu_count"] = run.cpu_count;
+  out["memory_bytes"] = run.memory_bytes;
+  out["pid"] = run.pid;
+  out["program"] = run.program;
+  out["name"] = run.name;
+  out["command"] = run.command;
+  out["commit"] = run.commit;
+  out["python_version"] = run.python_version;
+  out["clock"] = run.clock;
+  out["created"] = run.created;
+  out["ops"] = run.ops;
+  if (run.summary) out["summary"] = true;
+  out["device"] = run.device;
+  out["simulated"] = run.simulated;
+  if (!run.imported_from.empty()) out["imported_from"] = run.imported_from;
+  if (run.rank >= 0) out["rank"] = run.rank;
+  if (run.world_size > 0) out["world_size"] = run.world_size;
+  return out;
+}
+
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

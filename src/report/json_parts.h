@@ -18,6 +18,9 @@ Json text_or_null(const std::string& text);
 
 Json kernel_json(const Profile& profile, const Kernel& kernel);
 
+// Where and with what it was made.
+Json run_json(const RunInfo& run);
+
 // On one line. Bytes that are not UTF-8 become U+FFFD: a module's name must not cost the user the
 // report.
 std::string dump(const Json& json);

@@ -213,10 +213,14 @@ std::vector<std::uint64_t> time_calls(const BenchmarkOptions& options, const Dev
   return time_calls(options, call_and_wait, between);
 }
 
-TimingEnvironment environment_of(const Devices& devices) {
-  if (devices.empty()) return timing_environment("cpu", "");
-  const std::string first = std::to_string(*devices.begin());
-  return timing_environment("cuda:" + first, "CUDA device " + first);
+TimingEnvironment environment_of(const Devices& devices, const std::string& run_name) {
+  TimingEnvironment environment = timing_environment("cpu", "");
+  if (!devices.empty()) {
+    const std::string first = std::to_string(*devices.begin());
+    environment = timing_environment("cuda:" + first, "CUDA device " + first);
+  }
+  environment.run_name = run_name;
+  return environment;
 }
 
 // A folder that goes with what is in it.
@@ -303,7 +307,11 @@ TimingEnvironment timing_environment(const std::string& device, const std::strin
           .cpu = run.cpu,
           .cpu_count = run.cpu_count,
           .memory_bytes = run.memory_bytes,
-          .torch_version = TORCH_VERSION};
+          .torch_version = TORCH_VERSION,
+          .layertrace_version = kVersion,
+          .command = run.command,
+          .commit = run.commit,
+          .created = run.created};
 }
 
 namespace detail {
@@ -317,7 +325,7 @@ Result<Benchmark> run_benchmark(Module* model, const std::function<void()>& call
                   .iterations = options.iterations,
                   .drop_first = options.drop_first,
                   .aggregate = options.aggregate};
-  timed.environment = environment_of(devices);
+  timed.environment = environment_of(devices, options.name);
   Progress progress(options, options.iterations * (options.modules ? 2 : 1));
   timed.total_ns = time_calls(options, devices, call, progress);
   if (options.modules) {
@@ -340,7 +348,7 @@ Result<Throughput> run_throughput(Module* model, const CallOf& call_of,
   Throughput sweep{.model = type_name(*model),
                    .iterations = options.iterations,
                    .drop_first = options.drop_first};
-  sweep.environment = environment_of(devices);
+  sweep.environment = environment_of(devices, options.name);
   Progress progress(options, options.iterations * batch_sizes.size());
   for (const std::uint64_t size : batch_sizes) {
     try {

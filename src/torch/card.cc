@@ -80,6 +80,7 @@ Result<ModelCard> detail::make_card(torch::nn::Module* model, const CardOptions&
   if (model == nullptr) return Error{tried, "the model is null", "Give it a module"};
   if (options.iterations < 0 || options.warmup < 0)
     return Error{tried, "a number of calls is below 0", "Give 0 or more"};
+  if (const auto checked = check_metrics(options.metrics); !checked) return checked.error();
   const Evaluating evaluating(*model);
   auto summary = calls.summarise();
   if (!summary) return summary.error();

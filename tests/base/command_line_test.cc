@@ -56,5 +56,41 @@ TEST(CommandLine, LeavesWhatOnlyLooksLikeASecret) {
             "sk-short");
 }
 
+TEST(CommandLine, KeepsKeysOfAnyServiceToItself) {
+  EXPECT_EQ(shown_command({"train", "--wandb-key", "a1", "--openai-key", "b2", "--comet_key=c3",
+                           "WANDB_KEY=d4", "+logger.key=e5", "--wandbKey", "f6", "--authToken=g7"}),
+            "train --wandb-key *** --openai-key *** --comet_key=*** WANDB_KEY=*** +logger.key=*** "
+            "--wandbKey *** --authToken=***");
+}
+
+TEST(CommandLine, KeepsSecretsOfUrlsToItself) {
+  const auto shown = [](const std::string& word) { return shown_command({word}); };
+  EXPECT_EQ(shown("https://h/x?token=one"), "'https://h/x?token=***'");
+  EXPECT_EQ(shown("https://h/x?a=1&sig=two%3D&b=3"), "'https://h/x?a=1&sig=***&b=3'");
+  EXPECT_EQ(shown("--data=https://b.s3.amazonaws.com/k?X-Amz-Credential=AK%2F1&X-Amz-Date=2&"
+                  "X-Amz-Signature=three"),
+            "'--data=https://b.s3.amazonaws.com/k?X-Amz-Credential=***&X-Amz-Date=2&"
+            "X-Amz-Signature=***'");
+  EXPECT_EQ(shown("https://h/v1?key=AIzaFour&n=5"), "'https://h/v1?key=***&n=5'");
+  EXPECT_EQ(shown("https://h/#access_token=five"), "'https://h/#access_token=***'");
+  EXPECT_EQ(shown("postgres://user:pass@word@host:5432/db"), "postgres://***@host:5432/db");
+  EXPECT_EQ(shown("redis://:six@host"), "redis://***@host");
+  EXPECT_EQ(shown("--urls=a://u:p@h/x,b://v:q@i/y"), "--urls=a://***@h/x,b://***@i/y");
+  EXPECT_EQ(shown("https://h/?next=https://u:p@i/?token=seven"),
+            "'https://h/?next=https://***@i/?token=***'");
+}
+
+TEST(CommandLine, LeavesOrdinaryNamesAndUrls) {
+  const std::vector<std::string> words = {"train",      "--tokenizer-path", "a",     "--keys",
+                                          "b",          "--monkey",         "c",     "--sort-key",
+                                          "d",          "--key-dim=4",      "--key", "e",
+                                          "--hotkey=f", "--tokens-per-s",   "9"};
+  EXPECT_EQ(shown_command(words),
+            "train --tokenizer-path a --keys b --monkey c --sort-key d --key-dim=4 --key e "
+            "--hotkey=f --tokens-per-s 9");
+  EXPECT_EQ(shown_command({"https://h:80/a@b?design=x&keys=2&tokenizer=gpt2"}),
+            "'https://h:80/a@b?design=x&keys=2&tokenizer=gpt2'");
+}
+
 }  // namespace
 }  // namespace layertrace

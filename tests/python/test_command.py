@@ -144,6 +144,8 @@ def test_unknown_names_list_those_that_exist(option: str, known: str) -> None:
         (("run",), 2),
         (("run", "--steps", "many", "--", "true"), 2),
         (("simgpu",), 2),
+        (("simgpu", "--profile", "abacus", "--", "true"), 2),
+        (("simgpu", "--faults", "gremlins", "--", "true"), 2),
         (("speed",), 2),
         ((), 2),
     ],

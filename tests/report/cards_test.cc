@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -445,6 +446,47 @@ TEST(Cards, AreJson) {
   EXPECT_EQ(both["cards"].size(), 2);
   EXPECT_EQ(both["rows"][1]["models"][1]["score"], 2);
   EXPECT_EQ(both["rows"][1]["models"][1]["verdict"], "better");
+}
+
+TEST(Cards, SayWhereTheyWereMadeAndOfWhichLayers) {
+  ModelCard card = made_card("net", 1);
+  EXPECT_EQ(Json::parse(card_json(card))["run"], nullptr);
+  EXPECT_EQ(Json::parse(card_json(card))["layers"], Json::array());
+  Profile summary = made::small_net();
+  summary.run.layertrace_version = "0.1.0";
+  summary.run.python_version = "3.11.7";
+  summary.run.torch_version = "2.15.0";
+  summary.run.command = "python card.py";
+  summary.run.commit = "c0ffee";
+  summary.run.name = "nightly";
+  card.summary = std::make_shared<const Profile>(summary);
+  const Json json = Json::parse(card_json(card));
+  EXPECT_EQ(json["run"]["command"], "python card.py");
+  EXPECT_EQ(json["run"]["python_version"], "3.11.7");
+  ASSERT_EQ(json["layers"].size(), summary.layers.size());
+  EXPECT_EQ(json["layers"][0]["path"], summary.layers[0].path);
+  EXPECT_EQ(json["layers"][0]["params"], summary.layers[0].params);
+  EXPECT_TRUE(json["layers"][0].contains("macs"));
+  for (const Table& table : {card_table(card), card_table(compare_cards({card, card}))}) {
+    for (const auto& [name, value] :
+         {std::pair("layertrace_version", "0.1.0"), std::pair("python_version", "3.11.7"),
+          std::pair("torch_version", "2.15.0"), std::pair("command", "python card.py"),
+          std::pair("commit", "c0ffee"), std::pair("run_name", "nightly")}) {
+      const TableColumn* column = table.find(name);
+      ASSERT_NE(column, nullptr) << name;
+      EXPECT_TRUE(column->detail);
+      EXPECT_EQ(column->values.back(), TableValue(std::string(value)));
+    }
+  }
+}
+
+TEST(Cards, CheckTheNamesOfMetrics) {
+  EXPECT_TRUE(check_metrics({}));
+  EXPECT_TRUE(check_metrics({"macs", "parameters"}));
+  const auto checked = check_metrics({"macs", "speed"});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().cause, "no such name");
+  EXPECT_THAT(checked.error().remedy, HasSubstr("execution_time"));
 }
 
 TEST(Cards, HoldWhateverNamesHold) {

@@ -501,6 +501,26 @@ TEST(Conventions, SumUpSeveralModels) {
             (ConventionCounts::Counts{{"", 15}, {"generator", 10}, {"critic", 5}}));
 }
 
+TEST(CountsTable, HasARowForEachModule) {
+  Profile profile = made::small_net();
+  profile.counted_share = 1;
+  const auto counts = counts_by(profile, Convention::kModuleprofiler);
+  const auto table = counts_table(profile, Convention::kModuleprofiler, {.root = "__root__"});
+  ASSERT_TRUE(table) << table.error().message();
+  ASSERT_EQ(table->rows(), counts.by_module.size());
+  EXPECT_EQ(table->find("module")->values.front(), TableValue(std::string("__root__")));
+  EXPECT_EQ(table->find("type")->values.front(), TableValue(profile.layers[0].type));
+  EXPECT_EQ(table->find("ops")->unit, counts.unit);
+  for (std::size_t row = 0; row < table->rows(); ++row)
+    EXPECT_EQ(table->find("ops")->values[row], TableValue(counts.by_module[row].second)) << row;
+  EXPECT_EQ(table->find("activations"), nullptr);
+  const auto ours = counts_table(profile, Convention::kLayertrace);
+  ASSERT_TRUE(ours);
+  EXPECT_NE(ours->find("activations"), nullptr);
+  EXPECT_FALSE(counts_table(profile, Convention::kFvcore, {.module = "nothing"}));
+  EXPECT_FALSE(counts_table(profile, Convention::kFvcore, {.columns = {"nothing"}}));
+}
+
 TEST(CountsJson, HasEveryPart) {
   const Json json = Json::parse(counts_json(attention_net(), Convention::kFvcore));
   EXPECT_EQ(json["convention"], "fvcore");

@@ -44,7 +44,13 @@ TimingEnvironment machine() {
           .cpu = "Some CPU",
           .cpu_count = 4,
           .memory_bytes = std::uint64_t{8} << 30,
-          .torch_version = "2.15.0"};
+          .torch_version = "2.15.0",
+          .layertrace_version = "0.1.0",
+          .python_version = "3.11.7",
+          .command = "python time.py",
+          .commit = "c0ffee",
+          .run_name = "nightly",
+          .created = "2026-01-02T03:04:05Z"};
 }
 
 // Six calls of which two are left out; `gate` runs in every second iteration only.
@@ -119,7 +125,10 @@ TEST(BenchmarkTable, HasTheEnvironmentInEachRow) {
                           "std_ms", "min_ms", "p5_ms", "p25_ms", "median_ms", "p75_ms", "p90_ms",
                           "p95_ms", "p99_ms", "max_ms", "share", "device", "gpu", "simulated",
                           "intra_op_threads", "inter_op_threads", "host_name", "os", "os_release",
-                          "cpu", "cpu_count", "memory_bytes", "torch_version"));
+                          "cpu", "cpu_count", "memory_bytes", "torch_version", "layertrace_version",
+                          "python_version", "command", "commit", "run_name", "created"));
+  EXPECT_EQ(table->find("command")->values.back(), TableValue(std::string("python time.py")));
+  EXPECT_TRUE(table->find("commit")->detail);
   EXPECT_EQ(table->find("os_release")->values.back(), TableValue(std::string("6.1.0")));
   EXPECT_EQ(table->find("gpu")->values.back(), TableValue());
 }

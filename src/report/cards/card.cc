@@ -97,6 +97,12 @@ void add_notes(const MetricInput& input, ModelCard& card) {
 }  // namespace
 }  // namespace cards
 
+Result<void> check_metrics(const std::vector<std::string>& keys) {
+  const auto chosen = cards::chosen(keys);
+  if (!chosen) return chosen.error();
+  return {};
+}
+
 Result<ModelCard> make_card(const MetricInput& input, const std::string& device,
                             const CardOptions& options) {
   const auto chosen = cards::chosen(options.metrics);

@@ -8,6 +8,7 @@
 #include "report/cards/json.h"
 #include "report/cards/metric_columns.h"
 #include "report/cards/units.h"
+#include "report/tables/json.h"
 #include "report/text.h"
 
 namespace layertrace {
@@ -35,6 +36,20 @@ namespace {
 
 using report::Json;
 
+// What each layer is and computes in a call, as the table of layers has it.
+Json layer_rows(const ModelCard& card) {
+  Json layers = Json::array();
+  if (card.summary == nullptr) return layers;
+  const TableOptions options{.columns = {"path", "type", "calls", "params", "params_trainable",
+                                         "param_bytes", "buffer_bytes", "kernel_size",
+                                         "input_shapes", "output_shapes", "flops", "macs",
+                                         "activations", "memory_peak_bytes"}};
+  const auto rows = table(*card.summary, TableKind::kLayers, options);
+  for (std::size_t row = 0; rows && row < rows->rows(); ++row)
+    layers.push_back(tables::row_json(*rows, row));
+  return layers;
+}
+
 Json card_object(const ModelCard& card) {
   Json metrics = Json::array();
   for (const MetricValue& metric : card.metrics)
@@ -48,7 +63,9 @@ Json card_object(const ModelCard& card) {
           {"simulated", card.simulated},
           {"metrics", std::move(metrics)},
           {"failures", std::move(failures)},
-          {"notes", card.notes}};
+          {"notes", card.notes},
+          {"run", card.summary != nullptr ? report::run_json(card.summary->run) : Json(nullptr)},
+          {"layers", layer_rows(card)}};
 }
 
 Json row_object(const ComparedMetric& row) {

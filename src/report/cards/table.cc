@@ -63,11 +63,46 @@ Table tables::metrics_table(const Profile& profile, const TableOptions& /*option
   return cards::metrics_table("metrics", profile.metrics);
 }
 
+namespace cards {
+namespace {
+
+// A detail, the same in each row.
+void add_detail(Table& table, const char* name, ColumnKind kind, const TableValue& value,
+                const char* unit = "") {
+  table.columns.push_back({name, unit, kind, true, std::vector<TableValue>(table.rows(), value)});
+}
+
+// Where it was made, as tables of times have it.
+void add_run(Table& table, const Profile* summary) {
+  const RunInfo run = summary != nullptr ? summary->run : RunInfo();
+  const auto text = [&](const char* name, const std::string& value) {
+    add_detail(table, name, ColumnKind::kText, tables::text_if_any(value));
+  };
+  const auto count = [&](const char* name, const char* unit, std::uint64_t value) {
+    add_detail(table, name, ColumnKind::kInteger, value != 0 ? tables::cell(value) : TableValue(),
+               unit);
+  };
+  text("host_name", run.host);
+  text("os", run.os);
+  text("cpu", run.cpu);
+  count("cpu_count", "", run.cpu_count);
+  count("memory_bytes", "bytes", run.memory_bytes);
+  text("torch_version", run.torch_version);
+  text("layertrace_version", run.layertrace_version);
+  text("python_version", run.python_version);
+  text("command", run.command);
+  text("commit", run.commit);
+  text("run_name", run.name);
+  text("created", run.created);
+}
+
+}  // namespace
+}  // namespace cards
+
 Table card_table(const ModelCard& card) {
   Table table = cards::metrics_table("card", card.metrics);
   const auto add = [&](const char* name, ColumnKind kind, const TableValue& value) {
-    table.columns.push_back(
-        {name, "", kind, true, std::vector<TableValue>(card.metrics.size(), value)});
+    cards::add_detail(table, name, kind, value);
   };
   add("model", ColumnKind::kText, tables::cell(card.name));
   add("device", ColumnKind::kText, tables::text_if_any(card.device));
@@ -76,6 +111,7 @@ Table card_table(const ModelCard& card) {
   add("convention", ColumnKind::kText, tables::cell(card.convention));
   add("simulated", ColumnKind::kBoolean, tables::cell(!card.simulated.empty()));
   table.note = tables::note_of(cards::note_lines(card));
+  cards::add_run(table, card.summary.get());
   return table;
 }
 
@@ -110,6 +146,8 @@ Table card_table(const CardComparison& comparison) {
   sheet.detail();
   Table table = sheet.take();
   table.note = tables::note_of(cards::note_lines(comparison));
+  // All are of one process: what the first was made with, the others were, too.
+  cards::add_run(table, comparison.cards.empty() ? nullptr : comparison.cards[0].summary.get());
   return table;
 }
 

@@ -4,7 +4,7 @@
 
 #include <layertrace/report.h>
 
-#include "report/json_parts.h"
+#include "report/tables/json.h"
 #include "report/tables/values.h"
 
 namespace layertrace {
@@ -34,6 +34,13 @@ report::Json column_json(const TableColumn& column) {
 }
 
 }  // namespace
+
+report::Json row_json(const Table& table, std::size_t row) {
+  report::Json object = report::Json::object();
+  for (const TableColumn& column : table.columns) object[column.name] = cell_json(column, row);
+  return object;
+}
+
 }  // namespace tables
 
 std::string to_json(const Table& table) {
@@ -42,11 +49,8 @@ std::string to_json(const Table& table) {
   out += ",\n\"columns\":" + report::dump_lines(table.columns, tables::column_json);
   out += ",\n\"rows\":[";
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    report::Json object = report::Json::object();
-    for (const TableColumn& column : table.columns)
-      object[column.name] = tables::cell_json(column, row);
     out += row == 0 ? "\n" : ",\n";
-    out += report::dump(object);
+    out += report::dump(tables::row_json(table, row));
   }
   return out + "]}\n";
 }

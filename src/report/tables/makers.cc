@@ -45,6 +45,14 @@ TableValue shown_path(const Profile& profile, int layer, const TableOptions& opt
   return shown_path(profile.layers[static_cast<std::size_t>(layer)].path, options);
 }
 
+Result<void> check_module(const Profile& profile, const TableOptions& options) {
+  if (options.module.empty() || profile.find(options.module) != nullptr) return {};
+  std::string cause = report::unknown_layer(profile, options.module, false);
+  cause.pop_back();  // the end of its line
+  return Error{"cannot make a table of " + report::clean(options.module, false), cause,
+               "Give the path of a layer"};
+}
+
 Result<Table> chosen(Table table, const TableOptions& options) {
   if (!options.columns.empty()) {
     std::vector<TableColumn> columns;
@@ -114,12 +122,7 @@ Result<Table> table(const Profile& profile, TableKind kind, const TableOptions& 
     return Error{"cannot make a table of single calls", "a profile keeps their sums only",
                  "Save the run, and read them from its file with calls()"};
   }
-  if (!options.module.empty() && profile.find(options.module) == nullptr) {
-    std::string cause = report::unknown_layer(profile, options.module, false);
-    cause.pop_back();  // the end of its line
-    return Error{"cannot make a table of " + report::clean(options.module, false), cause,
-                 "Give the path of a layer"};
-  }
+  if (const auto known = tables::check_module(profile, options); !known) return known.error();
   Table made = tables::make(profile, kind, options);
   const bool has_times = kind != TableKind::kParameters && kind != TableKind::kSizes;
   if (has_times) made.note = report::simulation_note(profile.run, /*ascii=*/false);

@@ -40,6 +40,9 @@ std::string shown_path(const std::string& path, const TableOptions& options);
 // Nothing outside any layer.
 TableValue shown_path(const Profile& profile, int layer, const TableOptions& options);
 
+// An error where the module that is asked for is no layer's path.
+Result<void> check_module(const Profile& profile, const TableOptions& options);
+
 // Only the columns and rows that are asked for. An unknown column is an error that lists the names.
 Result<Table> chosen(Table table, const TableOptions& options);
 

@@ -63,6 +63,12 @@ void add_environment(tables::Sheet<Row>& sheet, const TimingEnvironment& environ
   count("cpu_count", "", environment.cpu_count);
   count("memory_bytes", "bytes", environment.memory_bytes);
   text("torch_version", environment.torch_version);
+  text("layertrace_version", environment.layertrace_version);
+  text("python_version", environment.python_version);
+  text("command", environment.command);
+  text("commit", environment.commit);
+  text("run_name", environment.run_name);
+  text("created", environment.created);
 }
 
 }  // namespace layertrace::timing

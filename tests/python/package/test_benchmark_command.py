@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import platform
 import pty
 import signal
 import subprocess
@@ -14,8 +15,10 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from support import BIN, BUILD_DIR, ENVIRONMENT, TIMEOUT_S, run
 
+import layertrace
 from layertrace._benchmark import Progress, call_times
 
 
@@ -103,6 +106,21 @@ def test_the_command_writes_every_format(folder: Path) -> None:
     assert chosen.stdout.splitlines()[0] == "module,mean_ms"
 
 
+def test_files_say_where_they_were_made(folder: Path) -> None:
+    named = ("--name", "nightly", "-o", "made.json")
+    for words in ((), ("--batch-sizes", "1,2")):
+        result = command(folder, "models:build", *FEW, *words, *named)
+        assert (result.returncode, result.stderr) == (0, "")
+        row = json.loads((folder / "made.json").read_text())["rows"][0]
+        assert row["run_name"] == "nightly"
+        assert row["python_version"] == platform.python_version()
+        assert row["layertrace_version"] == layertrace.__version__
+        assert row["torch_version"].split("+")[0] == torch.__version__.split("+")[0]
+        assert "benchmark models:build" in row["command"]
+        assert row["created"].endswith("Z")
+        assert "commit" in row
+
+
 def test_the_command_sweeps_batch_sizes(folder: Path) -> None:
     result = command(
         folder,
@@ -148,6 +166,9 @@ def test_the_command_sets_threads(folder: Path) -> None:
         (("models",), 2, "models is not of the form module:function"),
         ((), 2, "required: module:function"),
         (("models:build", "--format", "xls"), 2, "Use one of: text, json, csv, md, html, latex"),
+        (("models:build", "-o", "times.xlsx"), 2, "Use one of: text, json, csv, md, html, latex"),
+        (("models:build", "--format", "csv", "--columns", "speed"), 2, "Use one of: module, type"),
+        (("models:build", "--single", "--format", "csv", "--columns", "mean_ms"), 2, "time_ms"),
         (("models:without_inputs", *FEW), 1, "gives no inputs to call it with"),
         (("models:wrong", *FEW), 1, "cannot time the model of models:wrong: addmm: mat1 and mat2"),
         (("models:missing", *FEW), 1, "cannot build a model by models:missing"),
@@ -164,6 +185,7 @@ def test_the_commands_errors(folder: Path, words: tuple[str, ...], code: int, te
     assert (result.returncode, result.stdout) == (code, "")
     assert text in result.stderr
     assert "Traceback" not in result.stderr
+    assert not (folder / "times.xlsx").exists()
 
 
 def test_the_command_tells_of_itself(folder: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import doctest
 import json
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 import torch
 from support import BIN, BUILD_DIR, SOURCE_DIR, run
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import layertrace
-from layertrace import _card
+from layertrace import _card, _card_command
 
 CALL_S = [0.004, 0.002, 0.030]
 
@@ -544,6 +546,19 @@ def large():
 def broken():
     return torch.nn.Linear(4, 4), (torch.randn(2, 4), torch.randn(2, 4))
 
+def odd():
+    return torch.nn.Linear(4, 4), [{"x": torch.randn(2, 4), "scale": 2.0}]
+
+def call(model, batch):
+    return model(batch["x"])
+
+class Slow(torch.nn.Module):
+    def forward(self, x):
+        raise SystemError("it was called")
+
+def slow():
+    return Slow(), torch.randn(2, 4)
+
 def accuracy(model, data):
     return 0.75
 
@@ -571,6 +586,79 @@ def test_the_command(tmp_path: Path) -> None:
     cards = json.loads(two.stdout)
     assert [card["name"] for card in cards["cards"]] == ["large", "small"]
     assert [row["models"][1]["verdict"] for row in cards["rows"]] == ["better", "same"]
+
+
+class Here:
+    """The command in this process: another would load torch again."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        code = _card_command.main(list(words))
+        return subprocess.CompletedProcess(words, code, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Here:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mymodels", raising=False)
+    (tmp_path / "mymodels.py").write_text(MODELS)
+    return Here(tmp_path, capsys)
+
+
+def test_the_command_writes_every_format(here: Here) -> None:
+    words = ("mymodels:small", "--iterations", "1", "--metrics", "macs,parameters")
+    for suffix in ("json", "csv", "md", "html", "tex", "parquet"):
+        told = here(*words, "-o", f"card.{suffix}")
+        assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    table = pyarrow.parquet.read_table(here.folder / "card.parquet")
+    assert table.column("key").to_pylist() == ["macs", "parameters"]
+    assert table.column("python_version").to_pylist() == [platform.python_version()] * 2
+    written = json.loads((here.folder / "card.json").read_text())
+    assert written["run"]["layertrace_version"] == layertrace.__version__
+    assert "pytest" in written["run"]["command"]
+    assert [layer["params"] for layer in written["layers"]] == [20]
+    assert (here.folder / "card.csv").read_text().startswith("key,metric,value,unit")
+
+
+def test_the_command_shows_the_layers(here: Here) -> None:
+    words = ("mymodels:small", "--iterations", "1", "--layers")
+    text = here(*words).stdout
+    assert text.startswith("┌") and "└" in text
+    assert "Of one call of the model." in text
+    rows = here(*words, "--format", "csv").stdout
+    assert rows.splitlines()[0].startswith("path,type,")
+    both = here("mymodels:small", "mymodels:large", *words[1:])
+    assert both.stdout.count("Of one call of the model.") == 2
+    refused = here("mymodels:small", "mymodels:large", *words[1:], "--format", "csv")
+    assert refused.returncode == 2
+    assert "Name one model" in refused.stderr
+
+
+def test_the_command_calls_by_a_function(here: Here) -> None:
+    told = here(
+        "mymodels:odd",
+        *("--forward", "mymodels:call", "--iterations", "1", "--format", "json"),
+    )
+    assert told.returncode == 0, told.stderr
+    macs = next(each for each in json.loads(told.stdout)["metrics"] if each["key"] == "macs")
+    assert macs["value"] == 2 * 4 * 4
+
+
+def test_names_are_checked_before_anything_is_called(here: Here) -> None:
+    wrong = here("mymodels:slow", "--metrics", "speed")
+    assert wrong.returncode == 2
+    assert "Use one of: evaluation" in wrong.stderr
+    assert "it was called" not in wrong.stderr
+    suffix = here("mymodels:slow", "-o", "card.xlsx")
+    assert suffix.returncode == 2
+    assert "Use one of: text, json, csv, md, html, latex, parquet" in suffix.stderr
+    assert not (here.folder / "card.xlsx").exists()
 
 
 def test_the_example_prints_what_the_docs_show(tmp_path: Path) -> None:

@@ -8,24 +8,31 @@ hooks, FLOPs by torch.utils.flop_counter.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import struct
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import moduleprofiler
 import pandas
 import pytest
 import torch
+import torchinfo
+from fvcore.nn import ActivationCountAnalysis, FlopCountAnalysis
 from models import FromForms
 from support import layertrace_output
+from test_conventions import nonzero, quiet
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import layertrace
+from layertrace._benchmark import modes_kept
 
 
 def form5() -> tuple[nn.Module, Tensor]:
@@ -232,6 +239,162 @@ def test_a_users_count_takes_the_place_of_ours(case: Case) -> None:
     assert [counted.by_module[path] for path in linears] == [7] * len(linears)
     others = case.flops[""] - sum(case.flops[path] for path in linears)
     assert counted.by_module[""] == others + 7 * len(linears)
+
+
+def test_counts_as_the_tools_have_them(case: Case) -> None:
+    """fvcore, torchinfo and moduleprofiler, where a column means the same: module by module."""
+    model = case.model
+    with modes_kept(model, eval=True):
+        profile = layertrace.summary(model, case.inputs)
+        flops = quiet(FlopCountAnalysis(model, case.inputs))
+        activations = quiet(ActivationCountAnalysis(model, case.inputs))
+        by_fvcore = profile.counts("fvcore")
+        assert nonzero(by_fvcore.by_module) == nonzero(flops.by_module())
+        assert nonzero(by_fvcore.by_operator) == nonzero(flops.by_operator())
+        assert nonzero(by_fvcore.activations_by_module) == nonzero(activations.by_module())
+        assert nonzero(by_fvcore.activations_by_operator) == nonzero(activations.by_operator())
+        told = torchinfo.summary(model, input_data=case.inputs, mode="eval", verbose=0, depth=99)
+        by_torchinfo = profile.counts("torchinfo")
+        paths = {id(module): path for path, module in case.modules.items()}
+        leaves: Counter[str] = Counter()
+        for info in told.summary_list:
+            if info.is_leaf_layer:
+                leaves[paths[info.layer_id]] += info.macs
+        assert {path: by_torchinfo.by_module[path] for path in leaves} == leaves
+        assert by_torchinfo.by_module[""] == told.total_mult_adds
+        assert by_torchinfo.parameters == told.total_params
+        profiler = moduleprofiler.ModuleProfiler(verbose=False)
+        estimated = {
+            "" if path == "__root__" else path: row["ops"]
+            for path, row in profiler.estimate_ops(model, case.inputs).items()
+            if row["ops"] is not None
+        }
+        by_profiler = profile.counts("moduleprofiler")
+        assert {path: by_profiler.by_module[path] for path in estimated} == estimated
+        assert by_profiler.by_module[""] == sum(estimated.values())
+        assert set(profiler.count_params(model)) == {path or "__root__" for path in case.modules}
+
+
+# ---- 4: the model card, single and side by side, and the registry behind it ----------------------
+
+
+def card_of(case: Case, **options: Any) -> layertrace.ModelCard:
+    return layertrace.card(case.model, case.inputs, iterations=3, warmup=1, **options)
+
+
+def test_the_model_card(case: Case) -> None:
+    card = card_of(case, name="mine", evaluate=lambda model, data: len(data) / 64)
+    batch = case.inputs.shape[0]
+    assert (card.name, card.device, card.batch_size) == ("mine", "cpu", batch)
+    assert card["evaluation"] == batch / 64
+    assert card["parameters"] == case.params("")
+    buffers = sum(each.numel() * each.element_size() for each in case.model.buffers())
+    assert card["model_size"] == 4 * case.params("") + buffers
+    assert card["macs"] == case.flops[""] // 2
+    footprint, seconds, rate = (
+        card[key] for key in ("memory_footprint", "execution_time", "throughput")
+    )
+    assert footprint is not None and seconds is not None and rate is not None
+    assert footprint > 4 * (case.params("") + case.inputs.numel())
+    assert seconds > 0
+    assert rate == pytest.approx(batch / seconds)
+    lines = str(card).splitlines()
+    assert lines[0].startswith("┌─") and lines[-1].startswith("└─")
+    assert f"│ mine · cpu · batch size {batch} " in lines[1]
+    names = [line.split("│")[1].strip() for line in lines[3:-1]]
+    assert names == [
+        "Evaluation",
+        "Model size (MiB)",
+        "Computational complexity (GigaMACs)",
+        "Parameters (millions)",
+        "Memory footprint (MiB)",
+        "Execution time (ms)",
+        "Throughput (samples/s)",
+    ]
+    table = card.table().to_pandas().set_index("key")
+    assert table.loc["parameters", "base_value"] == case.params("")
+    assert table.loc["parameters", "run_name"] == "mine"
+    layers = card.to_dict()["layers"]
+    assert [layer["path"] for layer in layers] == list(case.modules)
+    assert [layer["params"] for layer in layers] == [case.params(path) for path in case.modules]
+
+
+def test_a_card_of_a_loader(case: Case) -> None:
+    """Pairs as loaders give them, and batches of another shape by a function of the user's."""
+    pairs = [(case.inputs, torch.zeros(len(case.inputs))) for _ in range(2)]
+    odd = [{"image": case.inputs, "weight": 2.0}]
+    plain, by_loader = card_of(case), layertrace.card(case.model, pairs, iterations=1)
+    by_forward = layertrace.card(
+        case.model, odd, forward=lambda model, batch: model(batch["image"]), iterations=1
+    )
+    for card in (by_loader, by_forward):
+        assert card.batch_size == plain.batch_size
+        assert card["macs"] == plain["macs"]
+
+
+def test_cards_side_by_side(case: Case) -> None:
+    twice = copy.deepcopy(case.model).double()
+    card = card_of(case, name="single")
+    other = layertrace.card(twice, case.inputs.double(), name="double", iterations=3, warmup=1)
+    comparison = card.compare(other)
+    rows = {row.key: row for row in comparison.rows}
+    for key, score, verdict in (
+        ("parameters", 1, "same"),
+        ("macs", 1, "same"),
+        ("model_size", card["model_size"] / other["model_size"], "worse"),  # type: ignore[operator]
+    ):
+        assert rows[key].models[1].score == pytest.approx(score), key
+        assert rows[key].models[1].verdict == verdict, key
+    back = {row.key: row for row in other.compare(card).rows}
+    assert back["model_size"].models[1].verdict == "better"
+    assert rows["throughput"].models[1].score == pytest.approx(
+        other["throughput"] / card["throughput"]  # type: ignore[operator]
+    )
+    assert rows["execution_time"].models[1].score == pytest.approx(
+        card["execution_time"] / other["execution_time"]  # type: ignore[operator]
+    )
+    text = str(comparison)
+    assert re.search(r"│ +│ +single │ +double │ against the first │", text)
+    assert re.search(r"Model size \(MiB\) +│.*× worse │", text)
+    assert comparison.table().column_names[3:7] == ["single", "double", "score", "verdict"]
+
+
+def test_a_users_metric_is_in_the_card(case: Case) -> None:
+    """One function gives two; a built-in one is replaced, and comes back."""
+    infos = [
+        layertrace.MetricInfo("linears", name="Linear layers", comparison="ratio"),
+        layertrace.MetricInfo("widest", unit="features", comparison="reciprocal"),
+    ]
+
+    def linears(given: layertrace.MetricInput) -> dict[str, int]:
+        found = [module for module in given.model.modules() if isinstance(module, nn.Linear)]
+        return {"linears": len(found), "widest": max(each.out_features for each in found)}
+
+    layertrace.add_metric(infos, linears)
+    try:
+        expected = linears(layertrace.MetricInput(case.model, None, None, None, None, None, None))  # type: ignore[arg-type]
+        card = card_of(case)
+        assert {key: card[key] for key in expected} == expected
+        assert "│ Linear layers " in str(card)
+        assert "Linear layers" in card._repr_html_()
+        assert (
+            card.table().to_pandas().set_index("key").loc["linears", "base_value"]
+            == expected["linears"]
+        )
+        assert next(row for row in card.compare(card).rows if row.key == "widest").models[
+            1
+        ].verdict == ("same")
+        with pytest.raises(layertrace.Error, match="linears"):
+            layertrace.add_metric("linears", lambda given: 0)
+        layertrace.add_metric("parameters", lambda given: 7, override=True)
+        assert card_of(case)["parameters"] == 7
+        layertrace.remove_metric("parameters")
+        assert card_of(case)["parameters"] == case.params("")
+        with pytest.raises(layertrace.Error, match="Use one of: evaluation, model_size"):
+            card_of(case, metrics=["speed"])
+    finally:
+        for info in infos:
+            layertrace.remove_metric(info.key)
 
 
 # ---- 5: the model's own repr with times; nested dicts; a plot ------------------------------------

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from support import BUILD_DIR
 from torch import Tensor, nn
 
 import layertrace
+from layertrace import _summary_command
 
 
 class Pairing(nn.Module):
@@ -208,3 +211,135 @@ def test_the_command(tmp_path: Path) -> None:
         told = run(*words)
         assert told.returncode == 2
         assert cause in told.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the command is run, in this process: another would load torch again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "summarised", raising=False)
+    (tmp_path / "summarised.py").write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "def build():\n"
+        "    torch.manual_seed(0)\n"
+        "    frozen = nn.Linear(8, 8).requires_grad_(False)\n"
+        "    blocks = nn.Sequential(nn.Linear(8, 4), nn.Tanh())\n"
+        "    return nn.Sequential(frozen, blocks, nn.Linear(4, 20)), torch.randn(3, 8)\n"
+        "def raises():\n"
+        "    raise KeyError('x')\n"
+    )
+    return tmp_path
+
+
+Printed = Callable[..., str]
+
+
+@pytest.fixture
+def printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> Printed:
+    def command(*words: str) -> str:
+        assert _summary_command.main(["summarised:build", *words]) == 0
+        out, errors = capsys.readouterr()
+        assert errors == ""
+        return out
+
+    return command
+
+
+def test_the_command_takes_the_trees_options(printed: Printed) -> None:
+    text = printed(
+        "--columns", "type,parameters,macs", "--style", "brackets", "--ascii", "--no-fold"
+    )
+    assert "|-- 1 [Type=Sequential, Parameters=36, MACs=96]" in text
+    assert text.isascii()
+    names = [line.split("-- ")[1].split()[0] for line in text.splitlines() if "-- " in line]
+    assert names == ["0", "1", "0", "1", "2"]
+    trainable = printed("--trainable", "--style", "brackets", "--no-fold")
+    assert "Tanh" not in trainable and "└── 2 " in trainable
+    below = printed("--start", "1", "--columns", "parameters", "--style", "brackets")
+    assert "├── 0 [Parameters=36]" in below and "└── 2" not in below
+    assert "Tanh" not in printed("--type", "Linear", "--no-fold")
+    assert "└── 2" not in printed("--match", "1.*", "--no-fold")
+    by_size = printed("--sort", "params", "--depth", "1", "--no-fold").splitlines()
+    order = [line.split()[1] for line in by_size if line.startswith(("├── ", "└── "))]
+    assert order == ["2", "0", "1"]
+    represented = printed("--repr")
+    assert represented == printed("--format", "repr")
+    assert "(0): Linear(in_features=8, out_features=8, bias=True" in represented
+
+
+@pytest.mark.parametrize("suffix", ["csv", "md", "html", "tex", "parquet"])
+def test_the_command_writes_tables(folder: Path, printed: Printed, suffix: str) -> None:
+    """The same files as `summary().table()` saves."""
+    built: dict[str, Any] = {}
+    exec((folder / "summarised.py").read_text(), built)
+    summary = layertrace.summary(*built["build"]())
+    columns = ["path", "type", "params", "macs", "flops", "output_shapes"]
+    for words, table in (
+        (
+            ("--columns", ",".join(columns)),
+            summary.table("layers", root="__root__", columns=columns),
+        ),
+        (("--table", "sizes"), summary.table("sizes", root="__root__")),
+        (
+            ("--table", "parameters", "--by-layer"),
+            summary.table("parameters", by_layer=True, root="__root__"),
+        ),
+        (
+            ("--convention", "moduleprofiler", "--depth", "1"),
+            summary.counts_table("moduleprofiler", depth=1, root="__root__"),
+        ),
+    ):
+        path = folder / f"table.{suffix}"
+        assert printed(*words, "--root", "__root__", "-o", path.name) == ""
+        table.save(folder / f"mine.{suffix}")
+        assert path.read_bytes() == (folder / f"mine.{suffix}").read_bytes()
+
+
+def test_the_command_draws_and_counts(folder: Path, printed: Printed) -> None:
+    assert "Sequential" in printed("--graph", "tree.svg")
+    assert "<svg" in (folder / "tree.svg").read_text()
+    counts = json.loads(printed("--convention", "fvcore"))
+    assert counts["by_module"][""] == 3 * (64 + 32 + 80)
+    assert json.loads(printed("--format", "json"))["layers"][0]["path"] == ""
+    table = json.loads(printed("--table", "layers", "--format", "json"))
+    assert table["table"] == "layers"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("summarised:build", "--start", "nothing"), 1, "no layer has this path"),
+        (("summarised:build", "-o", "layers.xlsx"), 2, "Use one of: text, repr, json, csv"),
+        (("summarised:build", "--format", "xls"), 2, "Use one of: text, repr, json, csv"),
+        (
+            ("summarised:build", "--format", "csv", "--columns", "speed"),
+            2,
+            "Use one of: path, type",
+        ),
+        (("summarised:build", "--format", "csv", "--match", "1.*"), 2, "cannot use --match"),
+        (("summarised:build", "--format", "json", "--limit", "1"), 2, "JSON is the whole of it"),
+        (("summarised:build", "--graph", "tree.txt"), 2, ".svg"),
+        (("summarised:build", "--convention", "thop"), 2, "Use one of: layertrace, fvcore"),
+        (("summarised:build", "--depth", "many"), 2, "give a whole number, 0 or more"),
+        (("summarised:build", "--sort", "speed"), 2, "Use one of: definition"),
+        (("summarised:build", "-o", "no/such/folder.csv"), 1, "cannot write no/such/folder.csv"),
+        (("summarised:raises",), 1, "KeyError: 'x'"),
+    ],
+)
+def test_the_commands_errors(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    code: int,
+    text: str,
+) -> None:
+    try:
+        ended = _summary_command.main(list(words))
+    except SystemExit as error:  # of argparse
+        ended = int(error.code or 0)
+    out, errors = capsys.readouterr()
+    assert (ended, out) == (code, "")
+    assert text in errors
+    assert {path.suffix for path in folder.iterdir()} <= {".py", ""}, "nothing is written"

@@ -35,6 +35,8 @@ import layertrace
 
 KINDS = ["layers", "kernels", "operators", "steps", "parameters", "sizes", "ledger", "metrics"]
 kinds = pytest.mark.parametrize("kind", KINDS)
+# Those that a profile does not have, too: single calls are in the file, counts have a convention.
+all_kinds = pytest.mark.parametrize("kind", [*KINDS, "calls", "counts"])
 
 
 class Recorded:
@@ -49,6 +51,13 @@ class Recorded:
                 session.step()
             session.add_metric("accuracy", 12.5, unit="%")
         self.profile = session.profile
+
+    def table(self, kind: str) -> layertrace.Table:
+        if kind == "calls":
+            return layertrace.calls(self.path)
+        if kind == "counts":
+            return self.profile.counts_table("moduleprofiler")
+        return self.profile.table(kind)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +106,7 @@ SCHEMA = {
     "required": ["table", "columns", "rows"],
     "additionalProperties": False,
     "properties": {
-        "table": {"enum": [*KINDS, "calls"]},
+        "table": {"enum": [*KINDS, "calls", "counts"]},
         "columns": {
             "type": "array",
             "minItems": 1,
@@ -123,18 +132,18 @@ SCHEMA = {
 }
 
 
-@kinds
+@all_kinds
 def test_json_follows_its_schema(recorded: Recorded, kind: str) -> None:
-    table = recorded.profile.table(kind)
+    table = recorded.table(kind)
     parsed = json.loads(table.to_json())
     jsonschema.validate(parsed, SCHEMA)
     assert parsed["rows"] == table.rows()
     assert [column["name"] for column in parsed["columns"]] == table.column_names
 
 
-@kinds
+@all_kinds
 def test_csv_is_read_by_the_csv_module(recorded: Recorded, kind: str) -> None:
-    table = recorded.profile.table(kind)
+    table = recorded.table(kind)
     rows = list(csv.DictReader(io.StringIO(table.to_csv(), newline=""), strict=True))
     assert len(rows) == len(table)
     for read, row in zip(rows, table.rows(), strict=True):
@@ -158,9 +167,9 @@ def same(read: Any, table: layertrace.Table) -> None:
         assert read.column(column.name).to_pylist() == column.values, column.name
 
 
-@kinds
+@all_kinds
 def test_parquet_is_read_by_four(recorded: Recorded, kind: str, tmp_path: Path) -> None:
-    table = recorded.profile.table(kind)
+    table = recorded.table(kind)
     path = tmp_path / "table.parquet"
     table.save(path)
     read = pyarrow.parquet.read_table(path)
@@ -187,9 +196,9 @@ def test_files_say_that_a_gpu_was_simulated(recorded: Recorded, tmp_path: Path) 
         assert schema.metadata[b"layertrace.note"].decode() == table.note
 
 
-@kinds
+@all_kinds
 def test_the_arrow_stream_is_taken_as_it_is(recorded: Recorded, kind: str) -> None:
-    table = recorded.profile.table(kind)
+    table = recorded.table(kind)
     read = pyarrow.table(table)
     same(read, table)
     for column in table.columns:
@@ -202,9 +211,9 @@ def test_the_arrow_stream_is_taken_as_it_is(recorded: Recorded, kind: str) -> No
     assert pandas.DataFrame.from_arrow(table).columns.tolist() == table.column_names
 
 
-@kinds
+@all_kinds
 def test_pandas_has_the_same_values(recorded: Recorded, kind: str) -> None:
-    table = recorded.profile.table(kind)
+    table = recorded.table(kind)
     frame = table.to_pandas()
     assert list(frame.columns) == table.column_names
     assert len(frame) == len(table)
@@ -236,9 +245,9 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-@kinds
+@all_kinds
 def test_forms_for_people_have_one_shape(recorded: Recorded, kind: str) -> None:
-    table = recorded.profile.table(kind)
+    table = recorded.table(kind)
     cells = Cells()
     cells.feed(table.to_html())
     assert cells.open == []
@@ -409,6 +418,29 @@ def test_layers_are_torchinfos(zoo: Recorded) -> None:
     )
 
 
+def test_each_module_is_torchinfos(recorded: Recorded) -> None:
+    """Parameters of every module; sizes of every one that is called, inputs too."""
+    told = torchinfo.summary(recorded.model, input_data=recorded.inputs, verbose=0, depth=99)
+    paths = {id(module): path for path, module in recorded.model.named_modules()}
+    layers = {row["path"]: row for row in recorded.profile.table("layers").rows()}
+    sizes = {row["module"]: row for row in recorded.profile.table("sizes").rows()}
+    assert {paths[info.layer_id] for info in told.summary_list} == set(layers)
+    called = set()
+    for info in told.summary_list:
+        path = paths[info.layer_id]
+        layer = layers[path]
+        assert layer["type"] == info.class_name
+        assert layer["params"] == info.num_params, path
+        assert layer["params_trainable"] == info.trainable_params, path
+        assert layer["param_bytes"] == info.param_bytes, path
+        if info.executed:
+            called.add(path)
+            assert sizes[path]["input_size"] == str(list(info.input_size)), path
+            assert sizes[path]["output_size"] == str(list(info.output_size)), path
+    assert called == set(sizes)
+    assert len(called) > 10
+
+
 def test_steps_and_calls(zoo: Recorded) -> None:
     steps = zoo.profile.table("steps")
     assert steps["index"] == [0, 1]
@@ -457,6 +489,35 @@ def test_kernels_of_calls_are_those_of_their_layers() -> None:
     by_layer = profile.table("kernels", by_layer=True)
     assert sum(by_layer["total_ns"]) == sum(kernels["total_ns"])
     assert sum(by_layer["count"]) == sum(kernels["count"])
+
+
+def test_counts_are_a_table(recorded: Recorded, tmp_path: Path) -> None:
+    """As moduleprofiler has its own: module, type, ops, the top one called __root__."""
+    table = recorded.profile.counts_table("moduleprofiler", root="__root__")
+    assert table.column_names == ["module", "type", "ops"]
+    counts = recorded.profile.counts("moduleprofiler")
+    assert [column.unit for column in table.columns] == ["", "", counts.unit]
+    types = {path: type(module).__name__ for path, module in recorded.model.named_modules()}
+    assert table.rows() == [
+        {"module": path or "__root__", "type": types[path], "ops": ops}
+        for path, ops in counts.by_module.items()
+    ]
+    told = moduleprofiler.ModuleProfiler(verbose=False).estimate_ops(
+        recorded.model, recorded.inputs
+    )
+    ours = table.to_pandas().set_index("module")["ops"]
+    for path, theirs in told.items():
+        if theirs["ops"] is not None:
+            whole = sum(each["ops"] or 0 for each in told.values())
+            assert ours[path] == (whole if path == "__root__" else theirs["ops"]), path
+    path = tmp_path / "ops.csv"
+    words = ("layers", recorded.path, "--convention", "moduleprofiler", "--root", "__root__")
+    assert layertrace_output(*words, "-o", path) == ""
+    assert path.read_bytes().decode() == table.to_csv()
+    with pytest.raises(layertrace.Error, match="Use one of: module, type, ops, activations"):
+        recorded.profile.counts_table(columns=["speed"])
+    with pytest.raises(layertrace.Error, match="Use one of: layertrace, fvcore"):
+        recorded.profile.counts_table("thop")
 
 
 def test_counts_are_dicts_and_a_file(zoo: Recorded, tmp_path: Path) -> None:
