@@ -63,6 +63,7 @@ class SessionState {
                        const FindDevice& find_device);
   Result<void> use_device(const FindDevice& find_device);
   void turn_device(bool on) noexcept;
+  void note_refusal(const Error& error) noexcept;
   void rest_device() noexcept;
   Result<void> start_writer();
   void run_writer() noexcept;
@@ -81,6 +82,7 @@ class SessionState {
   std::shared_ptr<DeviceCapture> unused_device_;  // nobody had begun to use it
   std::mutex device_mutex_;
   bool device_on_ = false;
+  bool device_refused_ = false;       // at a window's start
   std::uint64_t device_idle_ns_ = 0;  // since when nothing is wanted of it; 0 while something is
   std::vector<std::string> device_notes_;
 
