@@ -82,9 +82,9 @@ class SessionState {
   std::shared_ptr<DeviceCapture> unused_device_;  // nobody had begun to use it
   std::mutex device_mutex_;
   bool device_on_ = false;
-  bool device_refused_ = false;       // at a window's start
   std::uint64_t device_idle_ns_ = 0;  // since when nothing is wanted of it; 0 while something is
   std::vector<std::string> device_notes_;
+  bool device_refused_ = false;  // at a window's start; told once
 
   mutable std::mutex mutex_;  // start, step, stop, save: one at a time
   StepMode mode_ = StepMode::kIdle;

@@ -1,6 +1,11 @@
 // A library with CUPTI's functions, which do nothing: of one version, or without some of them.
 #include <cstdint>
 
+#ifndef FAKE_CUPTI_VERSION
+#define FAKE_CUPTI_VERSION 26  // of CUDA 12.8
+#endif
+
+// NOLINTBEGIN(readability-identifier-naming): CUPTI's names.
 #define FAKE_API extern "C" __attribute__((visibility("default")))
 #define FAKE_FUNCTION(name) \
   FAKE_API int name() { return 0; }
@@ -25,3 +30,4 @@ FAKE_FUNCTION(cuptiGetCallbackName)
 #ifndef FAKE_CUPTI_INCOMPLETE
 FAKE_FUNCTION(cuptiGetGraphNodeId)
 #endif
+// NOLINTEND(readability-identifier-naming)

@@ -18,10 +18,12 @@
 #include <layertrace/layertrace.h>
 
 // What nvcc makes of a kernel, done by hand.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names.
 extern "C" void** __cudaRegisterFatBinary(void* binary);
 extern "C" void __cudaRegisterFunction(void** handle, const char* host, char* device,
                                        const char* name, int threads, uint3*, uint3*, dim3*, dim3*,
                                        int*);
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace {
 
