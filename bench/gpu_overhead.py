@@ -126,6 +126,7 @@ def main() -> int:
             "bare_step_ns": measured.bare_step_ns(),
             "clocks": list(CLOCKS),
             "ways": step_figures(measured),
+            "wall_ratios": {way: measured.ratios(way, "wall") for way in measured.pairs},
             "bars": [asdict(verdict) for verdict in told],
         }
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

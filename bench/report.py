@@ -94,12 +94,11 @@ class Section:
 # ---- Running ----
 
 
-def run(command: list[str]) -> str:
+def run(command: list[str], **variables: str) -> str:
     print(f"  {Path(command[0]).name} {' '.join(command[1:])}", file=sys.stderr)
+    environment = os.environ | PINNED_MALLOC | variables
     try:
-        done = subprocess.run(
-            command, env=os.environ | PINNED_MALLOC, capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     except OSError as error:
         raise BenchError(f"cannot run {command[0]}: {error.strerror}") from error
     except subprocess.CalledProcessError as error:
@@ -256,6 +255,25 @@ def simulated(bin_dir: Path, quick: bool) -> Section:
     return Section("What the simulated device costs the host (its own times are made up)", figures)
 
 
+def recorded_on_device(bin_dir: Path, package: Path, quick: bool) -> Section:
+    """Bars are for kernels by CUPTI alone: see gpu_overhead.py."""
+    script = Path(__file__).with_name("gpu_overhead.py")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        words = ["--quick"] if quick else ["--seconds", "90"]
+        command = [str(bin_dir / "layertrace"), "simgpu", "--", sys.executable, str(script)]
+        run([*command, *words, "--json", str(out)], PYTHONPATH=str(package))
+        told = json.loads(out.read_text())
+    bars = {"layertrace, kernels, ops=False": Bar(1.10)}
+    figures = [Figure("without a session", [told["bare_step_ns"]["wall"] * 1e-6], "ms")]
+    figures += [
+        Figure(f"{way}: wall time", ratios, "×", bars.get(way))
+        for way, ratios in told["wall_ratios"].items()
+    ]
+    title = "A training step of the same transformer on the simulated device, recorded from Python"
+    return Section(title, figures)
+
+
 def measure(bin_dir: Path, quick: bool) -> list[Section]:
     has_torch = (bin_dir / "torch_bench").exists()
     core = Runs(bin_dir / "core_bench", 3 if quick else 11)
@@ -272,6 +290,9 @@ def measure(bin_dir: Path, quick: bool) -> list[Section]:
         sections.append(steps(step_bench, "transformer", tiny, rounds))
     if (bin_dir / "simgpu_bench").exists() and has_torch:
         sections.append(simulated(bin_dir, quick))
+        package = bin_dir.parent / "python"
+        if any((package / "layertrace").glob("_core*")):
+            sections.append(recorded_on_device(bin_dir, package, quick))
     return sections
 
 
@@ -333,7 +354,7 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also put the table there")
     options = parser.parse_args()
     load = os.getloadavg()[0]
-    print(f"bench: {machine()}; load {load:.1f} before; some three minutes", file=sys.stderr)
+    print(f"bench: {machine()}; load {load:.1f} before; some five minutes", file=sys.stderr)
     try:
         sections = measure(options.bin_dir, options.quick)
         if options.markdown is not None:

@@ -172,12 +172,10 @@ Check check_cupti(const Findings& found) {
                      "Run `pip install nvidia-cuda-cupti` (nvidia-cuda-cupti-cu12 for CUDA 12), "
                      "install the CUDA toolkit, or say where it is by LAYERTRACE_CUPTI");
     case CuptiAnswer::kUnfit:
-      return trouble(found.cupti.cause,
-                     "Install one of CUDA 12 or 13, and say where it is by LAYERTRACE_CUPTI");
+      return trouble(found.cupti.cause, found.cupti.remedy);
     case CuptiAnswer::kRefused:
-      return problem(fmt::format("{}: {} (a CUptiResult of cupti_result.h)",
-                                 cupti_name(found.cupti), found.cupti.cause),
-                     "CUPTI's release notes list the devices and drivers that it supports");
+      return problem(fmt::format("{}: {}", cupti_name(found.cupti), found.cupti.cause),
+                     found.cupti.remedy);
     default:
       return found_cupti(found);
   }
@@ -194,15 +192,9 @@ bool cupti_was_tried(const Findings& found) {
   }
 }
 
-constexpr const char* kLiftRestriction =
-    "Ask the machine's owner to write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into "
-    "a "
-    "file in /etc/modprobe.d and reboot; or run as root, or with CAP_SYS_ADMIN (docker run "
-    "--cap-add SYS_ADMIN)";
-
 Check check_permissions(const Findings& found) {
   if (found.cupti.answer == CuptiAnswer::kNoPrivileges)
-    return problem("CUPTI refuses: this user may not profile", kLiftRestriction);
+    return problem(found.cupti.cause, found.cupti.remedy);
   if (!cupti_was_tried(found)) return note("not tried: there is no GPU, or no CUPTI");
   if (found.restricted.value_or(false) && !found.administrator) {
     // NVIDIA on CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: since CUDA 10.2 it is about counters, not
@@ -210,7 +202,7 @@ Check check_permissions(const Findings& found) {
     return note(
         "the driver keeps its performance counters to administrators; kernels are "
         "recorded all the same",
-        kLiftRestriction);
+        cuda::kLiftRestriction);
   }
   if (found.cupti.answer != CuptiAnswer::kReady) return note("not known: see `subscriber`");
   return ok(found.restricted.value_or(false) ? "this user is an administrator, who may profile"
@@ -219,12 +211,9 @@ Check check_permissions(const Findings& found) {
 
 Check check_subscriber(const Findings& found) {
   if (found.cupti.answer == CuptiAnswer::kSubscribed) {
-    return problem(
-        "CUPTI has a client already, and takes only one in a process",
-        found.profiler
-            ? fmt::format("Run without {}", found.profiler->name)
-            : "Another profiler is attached, or cuda-gdb: end it first. What puts itself "
-              "into programs does so by CUDA_INJECTION64_PATH or LD_PRELOAD");
+    return problem(found.cupti.cause, found.profiler
+                                          ? fmt::format("Run without {}", found.profiler->name)
+                                          : found.cupti.remedy);
   }
   if (!cupti_was_tried(found)) return note("not tried: there is no GPU, or no CUPTI");
   if (found.cupti.answer == CuptiAnswer::kNoPrivileges) return note("not known: see `permissions`");

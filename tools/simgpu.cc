@@ -79,7 +79,8 @@ Result<std::string> simgpu_preload(const fs::path& folder, const SimgpuOptions& 
     return Error{"cannot simulate a GPU", *wrong, ""};
 
   std::vector<Face> faces(kFaces.begin(), kFaces.end());
-  if (std::get<simgpu::Config>(config).fault(simgpu::FaultKind::kNoCupti))
+  const auto& faults = std::get<simgpu::Config>(config);
+  if (faults.fault(simgpu::FaultKind::kNoCupti) || faults.fault(simgpu::FaultKind::kAncientCupti))
     faces.push_back(kNoCupti);
   std::string preload;
   for (const Face& face : faces) {

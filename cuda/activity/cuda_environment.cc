@@ -95,15 +95,16 @@ Driver ask_driver() {
 }
 
 std::optional<Runtime> ask_runtime(const std::string& torch_folder) {
-  void* library = open_library(kRuntime, loaded_libraries(),
-                               library_places(kRuntime, torch_folder, environment_variable));
-  if (library == nullptr) return std::nullopt;
-  const auto get_version = function_of<int (*)(int*)>(library, "cudaRuntimeGetVersion");
   Runtime runtime;
-  if (get_version == nullptr || get_version(&runtime.version) != 0) return std::nullopt;
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(get_version), &info) != 0 && info.dli_fname != nullptr)
-    runtime.path = info.dli_fname;
+  const auto serves = [&](void* library) {
+    const auto get_version = function_of<int (*)(int*)>(library, "cudaRuntimeGetVersion");
+    if (get_version == nullptr || get_version(&runtime.version) != 0) return false;
+    runtime.path = path_of_library(library);
+    return true;
+  };
+  if (open_library(kRuntime, loaded_libraries(),
+                   library_places(kRuntime, torch_folder, environment_variable), serves) == nullptr)
+    return std::nullopt;
   return runtime;
 }
 

@@ -78,10 +78,17 @@ struct CuptiTrial {
   std::string path;
   std::uint32_t version = 0;  // as CUPTI numbers itself: 130200, or 26 before CUDA 13; 0: not asked
   std::string cause;          // why it is not ready
+  std::string remedy;
 };
 // Looks for CUPTI as a session does and, if `has_device`, subscribes and enables what a session
 // would, for a moment.
 CuptiTrial try_cupti(const std::string& torch_folder, bool has_device);
+
+// How a driver lets every user profile.
+inline constexpr const char* kLiftRestriction =
+    "Ask the machine's owner to write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into "
+    "a file in /etc/modprobe.d and reboot; or run as root, or with CAP_SYS_ADMIN (docker run "
+    "--cap-add SYS_ADMIN)";
 
 // "12.8" of 26, "13.2" of 130200; "" of a version that is not known.
 std::string cuda_of_cupti(std::uint32_t version);

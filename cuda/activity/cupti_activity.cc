@@ -5,6 +5,7 @@
 
 #include <layertrace/layertrace.h>
 
+#include "activity/cupti_refusal.h"
 #include "base/clock.h"
 
 namespace layertrace::cuda {
@@ -19,6 +20,18 @@ constexpr CUpti_ActivityKind kCallKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
 constexpr CUpti_CallbackId kCallbacks[] = {
     CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED};
+// The calls that make a graph that can be run. One that fails is told by its end alone.
+constexpr CUpti_CallbackId kRuntimeInstantiations[] = {
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiate_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiate_v12000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiateWithFlags_v11040,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiateWithParams_v12000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiateWithParams_ptsz_v12000};
+constexpr CUpti_CallbackId kDriverInstantiations[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz};
 
 void CUPTIAPI request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
   *buffer = CuptiBuffers::instance().take();
@@ -45,52 +58,17 @@ std::uint64_t CUPTIAPI realtime_ns() {
 // The innermost id that the calling thread has pushed: CUPTI does not tell it, and a node of a
 // graph must know it when it is captured.
 constinit thread_local std::uint64_t innermost_frame __attribute__((tls_model("initial-exec"))) = 0;
-constinit thread_local bool is_instantiating = false;
-
-// Not by cuptiGetResultString: without a driver that of 13.2 calls itself until the stack is full.
-const char* reason(CUptiResult result) {
-  switch (result) {
-    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-      return "this user may not profile";
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-      return "it has a client already";
-    case CUPTI_ERROR_NOT_INITIALIZED:
-      return "it could not be initialised";
-    case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
-      return "the device is virtualised";
-    case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
-      return "the device is in confidential computing mode";
-    case CUPTI_ERROR_NOT_SUPPORTED:
-      return "it does not support this device";
-    default:
-      return "an error";
-  }
-}
-
-Error refused(CUptiResult result) {
-  Error error{"cannot record what the GPU does",
-              std::string("CUPTI refuses: ") + reason(result) + " (" +
-                  std::to_string(static_cast<int>(result)) + ")",
-              ""};
-  switch (result) {
-    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-      error.remedy =
-          "Ask the machine's owner to load the driver with NVreg_RestrictProfilingToAdminUsers=0, "
-          "or run as root";
-      break;
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-      error.remedy = "Another profiler is attached to this process: end it first";
-      break;
-    default:
-      break;
-  }
-  return error;
-}
+// The session in which the calling thread makes a graph that can be run, 0 while it makes none.
+// What it was in the middle of when another session ended is nothing to the next.
+constinit thread_local std::uint64_t instantiating_in = 0;
 
 }  // namespace
 
 CuptiActivity::CuptiActivity(const CuptiLibrary& cupti)
-    : cupti_(cupti), reader_(cupti, clock_, health_) {}
+    : cupti_(cupti), reader_(cupti, clock_, health_) {
+  static std::atomic<std::uint64_t> sessions = 0;
+  session_ = ++sessions;
+}
 
 Result<void> CuptiActivity::start() {
   if (const CUptiResult result = cupti_.subscribe(&subscriber_, &on_callback, this);
@@ -102,8 +80,7 @@ Result<void> CuptiActivity::start() {
   if (const CUptiResult result = cupti_.register_callbacks(&request_buffer, &take_buffer);
       result != CUPTI_SUCCESS)
     return refused(result);
-  for (const CUpti_CallbackId id : kCallbacks)
-    cupti_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
+  turn_callbacks(1);
   set_clock();
   CuptiBuffers::instance().want(true);
   // Some refusals show only here; better now than in the middle of a training.
@@ -154,8 +131,7 @@ CUptiResult CuptiActivity::enable_calls() noexcept {
 void CuptiActivity::close() noexcept {
   if (!subscribed_) return;
   disable();
-  for (const CUpti_CallbackId id : kCallbacks)
-    cupti_.enable_callback(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
+  turn_callbacks(0);
   cupti_.unsubscribe(subscriber_);
   subscribed_ = false;
   // It cannot be taken back: from now on it tells what CUPTI would without it.
@@ -183,18 +159,31 @@ std::optional<std::uint32_t> CuptiActivity::stream_id(CUstream stream) const noe
 
 // ---- Graphs ----
 
+// A CUPTI that does not know all of them refuses those.
+void CuptiActivity::turn_callbacks(std::uint32_t on) noexcept {
+  for (const CUpti_CallbackId id : kCallbacks)
+    cupti_.enable_callback(on, subscriber_, CUPTI_CB_DOMAIN_RESOURCE, id);
+  for (const CUpti_CallbackId id : kRuntimeInstantiations)
+    cupti_.enable_callback(on, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API, id);
+  for (const CUpti_CallbackId id : kDriverInstantiations)
+    cupti_.enable_callback(on, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+}
+
 void CUPTIAPI CuptiActivity::on_callback(void* self, CUpti_CallbackDomain domain,
                                          CUpti_CallbackId id, const void* data) {
+  // A call that makes such a graph begins or ends: the thread is in the middle of none.
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API)
+    instantiating_in = 0;
   if (domain != CUPTI_CB_DOMAIN_RESOURCE || data == nullptr) return;
+  auto& activity = *static_cast<CuptiActivity*>(self);
   const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
-  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING) is_instantiating = true;
-  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) is_instantiating = false;
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING) instantiating_in = activity.session_;
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) instantiating_in = 0;
   const bool is_node =
       id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED || id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED;
   if (!is_node || resource.resourceDescriptor == nullptr) return;
-  static_cast<CuptiActivity*>(self)->on_graph_node(
-      *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
-      id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+  activity.on_graph_node(*static_cast<const CUpti_GraphData*>(resource.resourceDescriptor),
+                         id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 }
 
 void CuptiActivity::on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept {
@@ -208,7 +197,7 @@ void CuptiActivity::on_graph_node(const CUpti_GraphData& graph, bool cloned) noe
   }
   // Making a graph that can be run makes nodes, too, which are not captured but copied.
   const std::uint64_t frame = innermost_frame;
-  if (frame != 0 && !is_instantiating &&
+  if (frame != 0 && instantiating_in != session_ &&
       layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
     graph_nodes_.created(node, frame);
 }

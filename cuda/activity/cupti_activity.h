@@ -48,6 +48,7 @@ class CuptiActivity {
                                    const void* data);
   CUptiResult enable_calls() noexcept;
   std::size_t turn_calls(std::uint8_t on) noexcept;
+  void turn_callbacks(std::uint32_t on) noexcept;
   void on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept;
   void set_clock();
   void read_clock();
@@ -56,6 +57,7 @@ class CuptiActivity {
   void for_each(const std::vector<CuptiBuffers::Filled>& buffers, const Function& function) const;
 
   const CuptiLibrary& cupti_;
+  std::uint64_t session_ = 0;  // by which it is told from others of the process
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool subscribed_ = false;
   bool gave_clock_ = false;

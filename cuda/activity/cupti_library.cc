@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -26,68 +27,87 @@ Error cannot(std::string cause, std::string remedy) {
   return {"cannot record what the GPU does", std::move(cause), std::move(remedy)};
 }
 
-void* open_cupti(const std::string& torch_folder) {
-  return open_library(kCupti, loaded_libraries(), places(torch_folder));
-}
-
-std::string path_of(void* function) {
-  Dl_info info{};
-  const bool known = function != nullptr && dladdr(function, &info) != 0;
-  return known && info.dli_fname != nullptr ? info.dli_fname : "";
-}
-
 // Without a driver, CUPTI 13.2 looks for it, fails, and reports so by a function that looks for it:
 // until the stack is full. Seen of cuptiGetVersion and cuptiGetResultString.
 bool has_driver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
 
 }  // namespace
 
+bool CuptiLibrary::bind_all(void* library) {
+  const bool complete = bind(library, "cuptiGetVersion", get_version) &&
+                        bind(library, "cuptiActivityRegisterCallbacks", register_callbacks) &&
+                        bind(library, "cuptiActivityEnable", enable) &&
+                        bind(library, "cuptiActivityDisable", disable) &&
+                        bind(library, "cuptiActivityFlushAll", flush_all) &&
+                        bind(library, "cuptiActivityGetNextRecord", next_record) &&
+                        bind(library, "cuptiActivityGetNumDroppedRecords", dropped_records) &&
+                        bind(library, "cuptiActivityPushExternalCorrelationId", push_id) &&
+                        bind(library, "cuptiActivityPopExternalCorrelationId", pop_id) &&
+                        bind(library, "cuptiSubscribe", subscribe) &&
+                        bind(library, "cuptiUnsubscribe", unsubscribe) &&
+                        bind(library, "cuptiGetTimestamp", get_timestamp) &&
+                        bind(library, "cuptiEnableCallback", enable_callback) &&
+                        bind(library, "cuptiGetCallbackName", callback_name) &&
+                        bind(library, "cuptiGetGraphNodeId", graph_node_id);
+  bind(library, "cuptiActivityRegisterTimestampCallback", register_timestamp_callback);
+  bind(library, "cuptiActivityEnableRuntimeApi", enable_runtime_call);
+  bind(library, "cuptiActivityEnableDriverApi", enable_driver_call);
+  bind(library, "cuptiGetStreamIdEx", stream_id);
+  path = path_of_library(library);
+  return complete;
+}
+
+// "" if it serves.
+std::string CuptiLibrary::unfit_because() {
+  constexpr std::uint32_t kOldest = 19;  // of CUDA 12.0
+  if (get_version(&version) != CUPTI_SUCCESS)
+    return "the CUPTI in " + path + " does not tell its version";
+  if (version >= kOldest) return "";
+  return "the CUPTI in " + path + " is of version " + std::to_string(version) +
+         ", from before CUDA 12";
+}
+
 std::string CuptiLibrary::path_beside(const std::string& torch_folder) {
-  void* library = open_cupti(torch_folder);
-  return library != nullptr ? path_of(dlsym(library, "cuptiGetVersion")) : "";
+  CuptiLibrary cupti;
+  void* found = open_library(kCupti, loaded_libraries(), places(torch_folder), [&](void* library) {
+    cupti = {};
+    return cupti.bind_all(library);
+  });
+  return found != nullptr ? cupti.path : "";
 }
 
 Result<CuptiLibrary> CuptiLibrary::find(const std::string& torch_folder) {
   if (!has_driver())
     return cannot("there is no driver: libcuda.so.1 was not found", "Install NVIDIA's driver");
-  void* library = open_cupti(torch_folder);
-  if (library == nullptr) {
+  auto found = find_among(loaded_libraries(), places(torch_folder));
+  const char* own = environment_variable("LAYERTRACE_CUPTI");
+  if (found || own == nullptr || dlopen(own, RTLD_LAZY | RTLD_LOCAL) != nullptr) return found;
+  Error error = found.error();
+  error.cause += std::string("; LAYERTRACE_CUPTI: ") + dlerror();
+  return error;
+}
+
+Result<CuptiLibrary> CuptiLibrary::find_among(const std::vector<std::string>& loaded,
+                                              const std::vector<std::string>& places) {
+  CuptiLibrary cupti;
+  std::vector<std::string> unfit;  // the same library may have several names
+  const auto serves = [&](void* library) {
+    cupti = {};
+    const std::string why = cupti.bind_all(library)
+                                ? cupti.unfit_because()
+                                : "the CUPTI in " + cupti.path + " is not complete";
+    if (!why.empty() && std::ranges::find(unfit, why) == unfit.end()) unfit.push_back(why);
+    return why.empty();
+  };
+  if (open_library(kCupti, loaded, places, serves) != nullptr) return cupti;
+  if (unfit.empty()) {
     return cannot(kNotFound,
                   "Install it (pip install nvidia-cuda-cupti, or the CUDA toolkit), or say where "
                   "it is by LAYERTRACE_CUPTI");
   }
-  CuptiLibrary cupti;
-  const bool complete = bind(library, "cuptiGetVersion", cupti.get_version) &&
-                        bind(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) &&
-                        bind(library, "cuptiActivityEnable", cupti.enable) &&
-                        bind(library, "cuptiActivityDisable", cupti.disable) &&
-                        bind(library, "cuptiActivityFlushAll", cupti.flush_all) &&
-                        bind(library, "cuptiActivityGetNextRecord", cupti.next_record) &&
-                        bind(library, "cuptiActivityGetNumDroppedRecords", cupti.dropped_records) &&
-                        bind(library, "cuptiActivityPushExternalCorrelationId", cupti.push_id) &&
-                        bind(library, "cuptiActivityPopExternalCorrelationId", cupti.pop_id) &&
-                        bind(library, "cuptiSubscribe", cupti.subscribe) &&
-                        bind(library, "cuptiUnsubscribe", cupti.unsubscribe) &&
-                        bind(library, "cuptiGetTimestamp", cupti.get_timestamp) &&
-                        bind(library, "cuptiEnableCallback", cupti.enable_callback) &&
-                        bind(library, "cuptiGetCallbackName", cupti.callback_name) &&
-                        bind(library, "cuptiGetGraphNodeId", cupti.graph_node_id);
-  bind(library, "cuptiActivityRegisterTimestampCallback", cupti.register_timestamp_callback);
-  bind(library, "cuptiActivityEnableRuntimeApi", cupti.enable_runtime_call);
-  bind(library, "cuptiActivityEnableDriverApi", cupti.enable_driver_call);
-  bind(library, "cuptiGetStreamIdEx", cupti.stream_id);
-  cupti.path = path_of(reinterpret_cast<void*>(cupti.get_version));
-  if (!complete || cupti.get_version(&cupti.version) != CUPTI_SUCCESS) {
-    return cannot("the CUPTI in " + cupti.path + " is not complete",
-                  "Install one of CUDA 12 or 13, and say where it is by LAYERTRACE_CUPTI");
-  }
-  constexpr std::uint32_t kOldest = 19;  // of CUDA 12.0
-  if (cupti.version < kOldest) {
-    return cannot("the CUPTI in " + cupti.path + " is of version " + std::to_string(cupti.version) +
-                      ", from before CUDA 12",
-                  "Install one of CUDA 12 or 13, and say where it is by LAYERTRACE_CUPTI");
-  }
-  return cupti;
+  std::string cause;
+  for (const std::string& why : unfit) cause += (cause.empty() ? "" : "; ") + why;
+  return cannot(cause, "Install one of CUDA 12 or 13, and say where it is by LAYERTRACE_CUPTI");
 }
 
 const Result<CuptiLibrary>& CuptiLibrary::load() {

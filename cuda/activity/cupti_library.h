@@ -1,12 +1,13 @@
 // CUPTI, bound while the program runs: of this process, of the wheel beside torch, of the CUDA
-// toolkit, or where LAYERTRACE_CUPTI says, in this order. One build serves machines with and
-// without a GPU.
+// toolkit, or where LAYERTRACE_CUPTI says, in this order. One that is too old or not complete is
+// passed over. One build serves machines with and without a GPU.
 #pragma once
 
 #include <cupti.h>
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <layertrace/result.h>
 
@@ -42,10 +43,18 @@ struct CuptiLibrary {
 
   // Looked for anew, beside the torch whose lib/ this is; "" if there is none.
   static Result<CuptiLibrary> find(const std::string& torch_folder);
+  // The first that serves, of those that are loaded and of those in `places`. If none does, the
+  // error tells of each why not. Calls it, and so needs a driver.
+  static Result<CuptiLibrary> find_among(const std::vector<std::string>& loaded,
+                                         const std::vector<std::string>& places);
   static constexpr const char* kNotFound = "CUPTI was not found";  // the error's cause
 
   // Where the same would find it, "" for nowhere. Calls nothing of it, and so needs no driver.
   static std::string path_beside(const std::string& torch_folder);
+
+ private:
+  bool bind_all(void* library);  // false where it is not complete
+  std::string unfit_because();
 };
 
 }  // namespace layertrace::cuda

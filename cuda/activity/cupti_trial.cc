@@ -3,6 +3,7 @@
 
 #include "activity/cuda_environment.h"
 #include "activity/cupti_library.h"
+#include "activity/cupti_refusal.h"
 
 namespace layertrace::cuda {
 namespace {
@@ -43,20 +44,6 @@ CUptiResult subscribe_and_enable(const CuptiLibrary& cupti) {
   return result;
 }
 
-CuptiAnswer answer_of(CUptiResult result) {
-  switch (result) {
-    case CUPTI_SUCCESS:
-      return CuptiAnswer::kReady;
-    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
-    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-      return CuptiAnswer::kNoPrivileges;
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
-      return CuptiAnswer::kSubscribed;
-    default:
-      return CuptiAnswer::kRefused;
-  }
-}
-
 }  // namespace
 
 CuptiTrial try_cupti(const std::string& torch_folder, bool has_device) {
@@ -71,14 +58,18 @@ CuptiTrial try_cupti(const std::string& torch_folder, bool has_device) {
     trial.answer = cupti.error().cause == CuptiLibrary::kNotFound ? CuptiAnswer::kNotFound
                                                                   : CuptiAnswer::kUnfit;
     trial.cause = cupti.error().cause;
+    trial.remedy = cupti.error().remedy;
     return trial;
   }
   trial.path = cupti->path;
   trial.version = cupti->version;
   const CUptiResult result = subscribe_and_enable(*cupti);
-  trial.answer = answer_of(result);
-  if (result != CUPTI_SUCCESS)
-    trial.cause = "CUPTI refuses with " + std::to_string(static_cast<int>(result));
+  trial.answer = CuptiAnswer::kReady;
+  if (result == CUPTI_SUCCESS) return trial;
+  const CuptiRefusal refusal = refusal_of(result);
+  trial.answer = refusal.answer;
+  trial.cause = cause_of(refusal);
+  trial.remedy = refusal.remedy;
   return trial;
 }
 

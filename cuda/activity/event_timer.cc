@@ -79,7 +79,7 @@ void EventTimer::destroy(cudaEvent_t event) noexcept {
 
 // ---- On the program's threads ----
 
-void EventTimer::begin_layer(LayerId layer, Phase /*phase*/, std::uint64_t frame) noexcept {
+void EventTimer::begin_layer(LayerId layer, Phase phase, std::uint64_t frame) noexcept {
   Open* const pairs = open_pairs();
   if (pairs == nullptr) return;
   Open& open = *pairs;
@@ -95,7 +95,7 @@ void EventTimer::begin_layer(LayerId layer, Phase /*phase*/, std::uint64_t frame
     return;
   }
   Pair& pair = open.pairs[open.count++];
-  pair = {.frame = frame, .layer = layer, .depth = open.timed};
+  pair = {.frame = frame, .layer = layer, .phase = phase, .depth = open.timed};
   if (start(pair, open)) ++open.timed;
 }
 
@@ -283,6 +283,7 @@ bool EventTimer::resolve(std::uint32_t index, Device& device, const Pair& pair,
                          .host_ticks = pair.host_ticks,
                          .frame = pair.frame,
                          .layer = pair.layer,
+                         .phase = pair.phase,
                          .device = index,
                          .stream = pair.stream_id,
                          .depth = pair.depth});

@@ -55,6 +55,7 @@ class EventTimer final : public LayerMarks {
     std::uint64_t host_ticks = 0;
     std::uint64_t frame = 0;
     LayerId layer = kNoLayer;
+    Phase phase = Phase::kForward;
     std::uint32_t device = 0;
     std::uint32_t stream_id = 0;
     std::uint32_t depth = 0;

@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -72,6 +74,9 @@ int first_in_use() {
   return -1;
 }
 
+constexpr const char* kEventsInstead =
+    "the GPU's time is taken by CUDA events instead: that of layers, without single kernels";
+
 // Either part may be missing, not both.
 class GpuCapture final : public DeviceCapture {
  public:
@@ -84,7 +89,16 @@ class GpuCapture final : public DeviceCapture {
   ~GpuCapture() override { close(); }
 
   Result<void> enable() noexcept override {
-    return cupti_ != nullptr ? cupti_->enable() : Result<void>();
+    if (cupti_ == nullptr) return {};
+    auto enabled = cupti_->enable();
+    if (enabled) {
+      has_recorded_ = true;
+    } else if (timer_ != nullptr) {
+      Error error = enabled.error();
+      error.remedy += std::string(error.remedy.empty() ? "" : ". ") + kEventsInstead;
+      return error;
+    }
+    return enabled;
   }
   void disable() noexcept override {
     if (cupti_ != nullptr) cupti_->disable();
@@ -121,9 +135,11 @@ class GpuCapture final : public DeviceCapture {
   bool is_in_use() const noexcept override { return first_in_use() >= 0; }
 
   GpuHealth health() const override {
-    GpuHealth health = cupti_ != nullptr ? cupti_->health() : GpuHealth{};
+    // What was used, which is not always what was asked for: CUPTI may refuse at any window.
+    GpuHealth health = has_recorded_ ? cupti_->health() : GpuHealth{};
     if (timer_ != nullptr) timer_->add_to(health);
-    health.timing = cupti_ == nullptr ? "events" : timer_ == nullptr ? "cupti" : "both";
+    if (has_recorded_) health.timing = timer_ == nullptr ? "cupti" : "both";
+    if (!has_recorded_ && timer_ != nullptr) health.timing = "events";
     return health;
   }
   std::string name() const override { return device_names(); }
@@ -151,17 +167,37 @@ class GpuCapture final : public DeviceCapture {
   // The program's own thread keeps its device.
   template <typename Function>
   void on_own_thread(const Function& function) noexcept {
+    const auto run = [&]() noexcept {
+      try {
+        function();
+      } catch (...) {  // no memory: what came so far was handed on
+      }
+    };
     try {
       std::thread thread([&] {
         if (runtime_ != nullptr) stay_out_of_captures();
-        try {
-          function();
-        } catch (...) {  // no memory: what came so far was handed on
-        }
+        run();
       });
       thread.join();
-    } catch (...) {  // no thread to be had
+    } catch (const std::system_error&) {  // no thread to be had
+      on_this_thread(run);
     }
+  }
+
+  // On the program's, which is left with the device and the mode of capture that it had.
+  template <typename Function>
+  void on_this_thread(const Function& function) noexcept {
+    if (runtime_ == nullptr) return function();
+    int device = 0;
+    const bool knows_device = runtime_->get_device(&device) == cudaSuccess;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    runtime_->exchange_capture_mode(&mode);
+    function();
+    runtime_->exchange_capture_mode(&mode);
+    int current = device;
+    // Not where it is the same: that would make a context on a device without one.
+    if (knows_device && runtime_->get_device(&current) == cudaSuccess && current != device)
+      runtime_->set_device(device);
   }
 
   // Lets the devices finish what they were asked for, at the end of a session: a record of what
@@ -180,6 +216,7 @@ class GpuCapture final : public DeviceCapture {
   const std::shared_ptr<EventTimer> timer_;
   std::thread::id writer_;
   bool knows_writer_ = false;
+  std::atomic<bool> has_recorded_{false};  // CUPTI, in some window
   bool closed_ = false;
 };
 
@@ -265,8 +302,7 @@ Result<DeviceParts> make_device_parts(const DeviceRequest& request) {
       if (request.require_gpu) return error;
       parts.notes.push_back(error.message());
     } else if (timing != request.timing) {
-      parts.notes.emplace_back(
-          "the GPU's time is taken by CUDA events instead: that of layers, without single kernels");
+      parts.notes.emplace_back(cuda::kEventsInstead);
     }
   }
   parts.ranges = ranges;

@@ -1,6 +1,7 @@
 #include "activity/library_places.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -77,6 +78,11 @@ std::vector<std::string> library_places(const WantedLibrary& library,
   return places;
 }
 
+std::string path_of_library(void* library) {
+  link_map* map = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 ? map->l_name : "";
+}
+
 std::string torch_folder_of(const std::vector<std::string>& loaded) {
   for (const std::string& path : loaded) {
     if (file_name(path) == "libtorch_cpu.so") return fs::path(path).parent_path().string();
@@ -85,14 +91,17 @@ std::string torch_folder_of(const std::vector<std::string>& loaded) {
 }
 
 void* open_library(const WantedLibrary& library, const std::vector<std::string>& loaded,
-                   const std::vector<std::string>& places) {
+                   const std::vector<std::string>& places,
+                   const std::function<bool(void*)>& serves) {
   // By path: a copy with a hash in its name is known to the loader by no other.
   for (const std::string& path : loaded) {
     if (!is_named(file_name(path), library)) continue;
-    if (void* opened = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD)) return opened;
+    void* opened = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (opened != nullptr && serves(opened)) return opened;
   }
   for (const std::string& path : places) {
-    if (void* opened = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL)) return opened;
+    void* opened = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (opened != nullptr && serves(opened)) return opened;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 // hash in its name, the toolkit, conda, a package of the distribution.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,12 +29,17 @@ std::vector<std::string> library_places(const WantedLibrary& library,
                                         const std::string& torch_folder,
                                         const GetVariable& environment);
 
+// Where an open library was loaded from.
+std::string path_of_library(void* library);
+
 // The lib/ folder of the torch that is loaded, "" where none is.
 std::string torch_folder_of(const std::vector<std::string>& loaded);
 
-// Opens the one that this process has loaded, else the first of `places` that can be. nullptr if
-// there is none.
+// Opens one after the other, those that this process has loaded and then those of `places`, until
+// one `serves`. nullptr if none does. What was opened in vain stays open: not every library of
+// NVIDIA's can be closed.
 void* open_library(const WantedLibrary& library, const std::vector<std::string>& loaded,
-                   const std::vector<std::string>& places);
+                   const std::vector<std::string>& places,
+                   const std::function<bool(void*)>& serves);
 
 }  // namespace layertrace::cuda

@@ -130,7 +130,7 @@ bool DeviceResolver::place_wait(std::uint32_t correlation, std::uint64_t horizon
 }
 
 bool DeviceResolver::place_pair(const DeviceEventPair& pair, bool last) {
-  Resolver::Place place{pair.layer, Phase::kBackward, Cause::kNone, 0};
+  Resolver::Place place{pair.layer, pair.phase, Cause::kNone, 0};
   if (pair.frame != 0) {
     const auto in_frame = resolver_.place_of_frame(pair.frame);
     if (!in_frame && !last) return false;

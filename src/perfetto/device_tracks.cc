@@ -72,6 +72,7 @@ void DeviceTracks::device(const DeviceSpan& span) {
   describe_what(event, what);
   if (span.launch_ns != 0) event.annotate_uint(annotation::kLaunch, span.launch_ns);
   if (span.launch_tid != 0) event.annotate_uint(annotation::kLaunchThread, span.launch_tid);
+  if (span.start_ns < span.launch_ns) event.annotate_true(annotation::kEarly);
   activities_.end(sequence, event, span.end_ns);
   counters_.activity(span);
 }

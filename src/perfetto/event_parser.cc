@@ -203,6 +203,8 @@ void take_annotation(const SliceAnnotation& annotation, Event& event) {
     case annotation::kDepth:
       event.depth = static_cast<std::uint32_t>(annotation.number);
       break;
+    case annotation::kEarly:  // follows from the times
+      break;
   }
 }
 

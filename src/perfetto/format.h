@@ -174,6 +174,7 @@ inline constexpr std::string_view kLaunchThread = "launch_tid";
 inline constexpr std::string_view kGraphNode = "graph_node";
 inline constexpr std::string_view kOccupancy = "occupancy";  // in percent
 inline constexpr std::string_view kContext = "context";
+inline constexpr std::string_view kEarly = "early";  // begins before it was asked for
 // On the time that a layer took on a stream.
 inline constexpr std::string_view kHost = "host_ns";  // when the host entered it
 inline constexpr std::string_view kDepth = "depth";

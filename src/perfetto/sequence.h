@@ -75,7 +75,8 @@ enum Id : std::uint8_t {
   kOccupancy,
   kContext,
   kHost,
-  kDepth
+  kDepth,
+  kEarly
 };
 }  // namespace annotation
 inline constexpr std::string_view kAnnotationNames[] = {
@@ -92,9 +93,9 @@ inline constexpr std::string_view kAnnotationNames[] = {
     format::kBlock,       format::kRegisters,    format::kSharedBytes,
     format::kCorrelation, format::kLaunch,       format::kLaunchThread,
     format::kGraphNode,   format::kOccupancy,    format::kContext,
-    format::kHost,        format::kDepth,
+    format::kHost,        format::kDepth,        format::kEarly,
 };
-static_assert(std::size(kAnnotationNames) == annotation::kDepth);
+static_assert(std::size(kAnnotationNames) == annotation::kEarly);
 // Those that slices on a host's thread may have; a device's may have all.
 inline constexpr std::size_t kHostAnnotations = annotation::kOutput;
 // Those that what was counted may have.

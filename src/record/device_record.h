@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include <layertrace/profile.h>
+
 #include "record/ids.h"
 
 namespace layertrace {
@@ -68,6 +70,7 @@ struct DeviceEventPair {
   std::uint64_t host_ticks = 0;  // when the host came to the first
   std::uint64_t frame = 0;       // of a module's call; 0 of a backward span
   LayerId layer = kNoLayer;
+  Phase phase = Phase::kForward;  // as it was begun; the frame may know better
   std::uint32_t device = 0;
   std::uint32_t stream = 0;
   std::uint32_t depth = 0;  // how many pairs are around it

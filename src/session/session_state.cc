@@ -222,8 +222,19 @@ void SessionState::turn_device(bool on) noexcept {
   if (!on || device_on_) return;
   if (auto enabled = device_->enable()) {
     device_on_ = true;
-  } else if (device_notes_.empty()) {
-    device_notes_.push_back(enabled.error().message());
+  } else {
+    note_refusal(enabled.error());
+  }
+}
+
+// Once, though it may come at each window; and from when on, if something was recorded before.
+void SessionState::note_refusal(const Error& error) noexcept {
+  if (std::exchange(device_refused_, true)) return;
+  try {
+    const std::string since =
+        has_recorded_ ? "from step " + std::to_string(next_step_) + " on: " : std::string();
+    device_notes_.push_back(since + error.message());
+  } catch (const std::bad_alloc&) {  // the profile's figures tell, too
   }
 }
 

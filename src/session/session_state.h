@@ -63,6 +63,7 @@ class SessionState {
                        const FindDevice& find_device);
   Result<void> use_device(const FindDevice& find_device);
   void turn_device(bool on) noexcept;
+  void note_refusal(const Error& error) noexcept;
   void rest_device() noexcept;
   Result<void> start_writer();
   void run_writer() noexcept;
@@ -84,6 +85,7 @@ class SessionState {
   std::uint64_t device_idle_ns_ = 0;     // since when nothing is wanted of it; 0 while something is
   std::uint64_t device_idle_ticks_ = 0;  // the same on the records' clock
   std::vector<std::string> device_notes_;
+  bool device_refused_ = false;  // at a window's start; told once
 
   mutable std::mutex mutex_;  // start, step, stop, save: one at a time
   StepMode mode_ = StepMode::kIdle;

@@ -33,8 +33,13 @@ class DeviceLog final : public SpanSink {
     lines.push_back(line + " [" + std::to_string(span.start_ns) + "," +
                     std::to_string(span.end_ns) + ") asked " + std::to_string(span.launch_ns));
   }
+  void event_pair(const EventSpan& span) override {
+    pairs.push_back(std::string(phase_name(span.phase)) + " '" +
+                    dictionary_.layers[index(span.layer)].path + "'");
+  }
   std::vector<std::string> lines;
   std::vector<Cause> causes;
+  std::vector<std::string> pairs;
 
  private:
   const Dictionary& dictionary_;
@@ -239,6 +244,34 @@ TEST_F(Devices, OfNcclAreCommunication) {
   devices_.settle(1000);
   ASSERT_EQ(log_.lines.size(), 1u);
   EXPECT_NE(log_.lines[0].find("communication <>"), std::string::npos) << log_.lines[0];
+}
+
+// ---- Pairs of events ----
+
+DeviceEventPair pair_of(LayerId layer, Phase phase, std::uint64_t frame) {
+  return {.start_ticks = 1000, .end_ticks = 1010, .frame = frame, .layer = layer, .phase = phase};
+}
+
+TEST_F(Devices, OfAPairOfEventsHaveThePhaseOfItsFrame) {
+  resolve_host();
+  const LayerId a = script_.layer("a");
+  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 3)));
+  devices_.event_pair(pair_of(a, Phase::kBackward, 0));  // it has none
+  devices_.settle(1000);
+  EXPECT_EQ(log_.pairs, (Lines{"forward 'a'", "backward 'a'"}));
+}
+
+TEST_F(Devices, OfAPairWhoseFrameTellsNothingKeepItsOwnPhase) {
+  most_places_ = 1;
+  resolve_host();
+  const LayerId a = script_.layer("a");
+  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 3)));  // long ago
+  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 8)));  // of another layer
+  devices_.event_pair(pair_of(a, Phase::kRecompute, frame_id(kSession, 9, 1)));  // nobody's
+  devices_.settle(1000);
+  EXPECT_EQ(log_.pairs, (Lines{"forward 'a'", "forward 'a'"}));
+  devices_.finish();
+  EXPECT_EQ(log_.pairs, (Lines{"forward 'a'", "forward 'a'", "recompute 'a'"}));
 }
 
 // ---- The profile ----

@@ -74,6 +74,25 @@ TEST(Kernels, OfAnEarlierGraphHaveALayerAndACause) {
   EXPECT_THAT(edges[2].annotations, Not(Contains("path")));
 }
 
+TEST(Kernels, BeforeTheirLaunchAreKeptAndFlagged) {
+  DeviceSpan early = kernel(1'000, 2'000);
+  early.launch_ns = 1'001;
+  DeviceSpan sound = kernel(3'000, 4'000);
+  sound.launch_ns = 3'000;
+  const DeviceSpan unknown = kernel(5'000, 6'000);  // it is not known when it was asked for
+  expect_back({early, sound, unknown});
+
+  const Bytes bytes = write_devices(a_dictionary(), [&](TraceWriter& writer) {
+    for (const DeviceSpan& span : {early, sound, unknown}) writer.device(span);
+  });
+  const auto tracks = loose_tracks(bytes);
+  const auto& edges = tracks.at(kStream7).edges;
+  ASSERT_EQ(edges.size(), 6U);
+  EXPECT_THAT(edges[0].annotations, Contains("early"));
+  EXPECT_THAT(edges[2].annotations, Not(Contains("early")));
+  EXPECT_THAT(edges[4].annotations, Not(Contains("early")));
+}
+
 TEST(Kernels, OfOneStreamAreOnOneTrackInWhateverOrderTheyCome) {
   std::vector<DeviceSpan> spans;
   for (std::uint64_t i = 1; i < 1'000; ++i) spans.push_back(kernel(100 * i, 100 * i + 99));

@@ -26,7 +26,7 @@ Findings healthy() {
                   .devices = {{"NVIDIA H100", 9, 0, std::uint64_t{80} << 30}}};
   found.kernel_module = true;
   found.runtime = {"/env/libcudart.so.13", 13020};
-  found.cupti = {CuptiAnswer::kReady, "/env/libcupti.so.13", 130202, ""};
+  found.cupti = {CuptiAnswer::kReady, "/env/libcupti.so.13", 130202, "", ""};
   found.restricted = false;
   found.python = {.executable = "/env/bin/python",
                   .error = "",
@@ -179,30 +179,36 @@ TEST(Doctor, TellsADriverThatIsTooOldForTheRuntime) {
 
 TEST(Doctor, TellsWhyCuptiRefuses) {
   Findings found = healthy();
-  found.cupti.answer = CuptiAnswer::kNoPrivileges;
+  const auto refuse = [&](CuptiAnswer answer, const char* cause, const char* remedy) {
+    found.cupti = {answer, "/env/libcupti.so.13", 130202, cause, remedy};
+  };
+  refuse(CuptiAnswer::kNoPrivileges, "CUPTI refuses: this user may not profile (35)",
+         cuda::kLiftRestriction);
   EXPECT_THAT(problems_of(found), ElementsAre("permissions"));
   const Check permissions = check_of(found, "permissions");
+  EXPECT_THAT(permissions.detail, HasSubstr("may not profile"));
   EXPECT_THAT(permissions.remedy, AllOf(HasSubstr("NVreg_RestrictProfilingToAdminUsers=0"),
                                         HasSubstr("CAP_SYS_ADMIN"), HasSubstr("--cap-add")));
 
-  found.cupti.answer = CuptiAnswer::kSubscribed;
+  refuse(CuptiAnswer::kSubscribed, "CUPTI refuses: it has a client already (39)",
+         "by CUDA_INJECTION64_PATH or LD_PRELOAD");
   EXPECT_THAT(problems_of(found), ElementsAre("subscriber"));
   expect(found, "subscriber", Status::kProblem, "a client already", "CUDA_INJECTION64_PATH");
 
-  found.cupti.answer = CuptiAnswer::kRefused;
-  found.cupti.cause = "CUPTI refuses with 36";
+  refuse(CuptiAnswer::kRefused, "CUPTI refuses: a part of a GPU (43)", "Run on a whole device");
   EXPECT_THAT(problems_of(found), ElementsAre("cupti"));
-  expect(found, "cupti", Status::kProblem, "refuses with 36", "release notes");
+  expect(found, "cupti", Status::kProblem, "a part of a GPU (43)", "Run on a whole device");
   EXPECT_EQ(exit_code_of(found), 1);
 }
 
 TEST(Doctor, TellsThatCuptiIsMissingOrUnfit) {
   Findings found = healthy();
-  found.cupti = {CuptiAnswer::kNotFound, "", 0, "CUPTI was not found"};
+  found.cupti = {CuptiAnswer::kNotFound, "", 0, "CUPTI was not found", ""};
   EXPECT_THAT(problems_of(found), ElementsAre("cupti"));
   expect(found, "cupti", Status::kProblem, "not found", "pip install nvidia-cuda-cupti");
   expect(found, "cupti", Status::kProblem, "", "LAYERTRACE_CUPTI");
-  found.cupti = {CuptiAnswer::kUnfit, "", 0, "is of version 18, from before CUDA 12"};
+  found.cupti = {CuptiAnswer::kUnfit, "", 0, "is of version 18, from before CUDA 12",
+                 "Install one of CUDA 12 or 13"};
   expect(found, "cupti", Status::kProblem, "from before CUDA 12", "CUDA 12 or 13");
 
   Findings no_gpu = without_gpu();

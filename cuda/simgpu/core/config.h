@@ -27,17 +27,21 @@ enum class FaultKind : std::uint8_t {
   kSecondSubscriber,      // another tool has subscribed before
   kNoCupti,               // the library cannot be loaded
   kOldCupti,              // an older version, with shorter records
+  kAncientCupti,          // one from before CUDA 12, and no other
+  kLateRefusal,           // from the N-th time on that kernels' records are asked for
+  kNoTimestampCallback,   // the client's clock is not taken
   kDropRecords,           // every N-th record is dropped and counted
   kZeroTimestamps,        // every N-th record has none
   kReversedTimestamps,    // every N-th record ends before it starts
-  kLateBuffer,            // the last buffer comes after the tool has stopped
+  kEarly,                 // every N-th record starts before it was asked for
+  kLateBuffer,            // the last buffer comes N ms after the flush
   kNullBuffer,            // every N-th buffer comes without memory
   kDuplicateCorrelation,  // every N-th correlation id is that of the launch before
   kOverlap,               // every N-th kernel starts before its stream's last has ended
   kDeviceLost,            // after N launches
   kAllocationFails,       // the N-th allocation
 };
-inline constexpr std::size_t kFaultKinds = 13;
+inline constexpr std::size_t kFaultKinds = 17;
 
 struct FaultName {
   FaultKind kind;

@@ -1,4 +1,5 @@
 // CUPTI's activity functions.
+#include <atomic>
 #include <cstring>
 
 #include "core/face.h"
@@ -16,6 +17,15 @@ bool has_fault(simgpu::FaultKind kind) {
   return Machine::instance().config().fault(kind).has_value();
 }
 
+// Each question counts.
+bool is_refused_now() {
+  static std::atomic<std::uint64_t> asked = 0;
+  const auto from = Machine::instance().config().fault(simgpu::FaultKind::kLateRefusal);
+  if (!from || ++asked < *from) return false;
+  Machine::instance().count_fault(simgpu::FaultKind::kLateRefusal);
+  return true;
+}
+
 thread_local CUptiResult last_error = CUPTI_SUCCESS;
 
 CUptiResult failed(CUptiResult result) { return last_error = result; }
@@ -26,6 +36,8 @@ CUptiResult set_enabled(CUpti_ActivityKind kind, bool on) {
   if (simgpu::cupti::record_size(kind) == 0) return failed(CUPTI_ERROR_NOT_SUPPORTED);
   if (on && has_fault(simgpu::FaultKind::kNoPrivileges))
     return failed(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+  if (on && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && is_refused_now())
+    return failed(CUPTI_ERROR_DISABLED);
   tool().enable(kind, on);
   return CUPTI_SUCCESS;
 }
@@ -212,6 +224,7 @@ SIMGPU_API CUptiResult cuptiGetTimestamp(uint64_t* timestamp) {
 SIMGPU_API CUptiResult
 cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc callback) {
   if (callback == nullptr) return failed(CUPTI_ERROR_INVALID_PARAMETER);
+  if (has_fault(simgpu::FaultKind::kNoTimestampCallback)) return failed(CUPTI_ERROR_NOT_SUPPORTED);
   tool().set_timestamp_callback(callback);
   return CUPTI_SUCCESS;
 }

@@ -17,7 +17,6 @@ namespace {
 
 // So many wait before they are moved into buffers without being asked for.
 constexpr std::size_t kManyRecords = 2048;
-constexpr auto kLateBy = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -126,7 +125,8 @@ void Delivery::run() {
         flushes_done_ = flush;
       }
       flushed_.notify_all();
-      std::this_thread::sleep_for(kLateBy);
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(config().fault(FaultKind::kLateBuffer).value_or(0)));
       const std::lock_guard delivering(delivery_mutex_);
       complete(std::exchange(late_, {}));
     }

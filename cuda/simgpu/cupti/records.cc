@@ -10,7 +10,8 @@
 namespace simgpu::cupti {
 namespace {
 
-constexpr std::uint32_t kOldVersion = 26;  // CUDA 12.8
+constexpr std::uint32_t kOldVersion = 26;      // CUDA 12.8
+constexpr std::uint32_t kAncientVersion = 18;  // CUDA 11.8
 
 std::uint64_t order_of(int device, std::uint32_t stream) {
   return std::uint64_t{context_id(device)} << 32 | stream;
@@ -244,7 +245,10 @@ TimeFields fields_of(std::byte* record) {
 
 const Config& config() { return Machine::instance().config(); }
 bool is_old_version() { return config().fault(FaultKind::kOldCupti).has_value(); }
-std::uint32_t api_version() { return is_old_version() ? kOldVersion : CUPTI_API_VERSION; }
+std::uint32_t api_version() {
+  if (config().fault(FaultKind::kAncientCupti)) return kAncientVersion;
+  return is_old_version() ? kOldVersion : CUPTI_API_VERSION;
+}
 std::uint32_t context_id(int device) { return static_cast<std::uint32_t>(device) + 1; }
 
 std::size_t record_size(CUpti_ActivityKind kind) {

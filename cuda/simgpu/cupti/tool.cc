@@ -39,8 +39,9 @@ Tool& Tool::instance() {
 
 Tool::Tool() {
   pthread_atfork(nullptr, nullptr, [] { Tool::instance().forget_parent(); });
-  for (const FaultKind kind : {FaultKind::kOverlap, FaultKind::kDuplicateCorrelation,
-                               FaultKind::kReversedTimestamps, FaultKind::kZeroTimestamps})
+  for (const FaultKind kind :
+       {FaultKind::kEarly, FaultKind::kOverlap, FaultKind::kDuplicateCorrelation,
+        FaultKind::kReversedTimestamps, FaultKind::kZeroTimestamps})
     spoils_ = spoils_ || Machine::instance().config().fault(kind).has_value();
 }
 
@@ -203,6 +204,9 @@ void Tool::spoil(Record& record) {
   if (last_end != 0 && *fields.start >= last_end && is_nth(FaultKind::kOverlap))
     *fields.start = last_end - (*fields.end - *fields.start) / 2 - 1;
   last_end = *fields.end;
+  // The record is made within the call that asked for it, when that has been stamped.
+  constexpr std::uint64_t kBefore = 1000;  // of the client's units
+  if (is_nth(FaultKind::kEarly)) *fields.start = moment.client - kBefore;
   if (last_correlation_ != 0 && is_nth(FaultKind::kDuplicateCorrelation))
     *fields.correlation = last_correlation_;
   last_correlation_ = *fields.correlation;

@@ -192,6 +192,19 @@ TEST_F(EventTimerTest, SaysWhatAPairIsOf) {
   EXPECT_LE(kept_.pairs[0].host_ticks, clock_ticks());
 }
 
+// The record of its frame may be forgotten by the time that the device has come to it.
+TEST_F(EventTimerTest, KeepsThePhaseInWhichAPairWasBegun) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kRecompute}) {
+    timer_.begin_layer(LayerId{1}, phase, 0);
+    timer_.end();
+  }
+  drain();
+  ASSERT_EQ(kept_.pairs.size(), 3u);
+  EXPECT_EQ(kept_.pairs[0].phase, Phase::kForward);
+  EXPECT_EQ(kept_.pairs[1].phase, Phase::kBackward);
+  EXPECT_EQ(kept_.pairs[2].phase, Phase::kRecompute);
+}
+
 TEST_F(EventTimerTest, CountsThePairsAroundAPairButNoRegions) {
   begin(1);
   timer_.begin_region(NameId{1}, Phase::kData);

@@ -158,6 +158,13 @@ TEST(CuptiFaults, DeliverTheLastBufferLate) {
   EXPECT_EQ(bad.only("dropped"), 0u);
 }
 
+TEST(CuptiFaults, DeliverTheLastBufferLaterThanTheClientWaits) {
+  const Facts bad = run("late_buffer=5000");
+  EXPECT_EQ(bad.only("flush"), 0u);
+  EXPECT_EQ(bad.only("late_buffers"), 0u);
+  EXPECT_LT(bad.only("records"), kRecords);
+}
+
 TEST(CuptiFaults, DeliverBuffersWithoutMemory) {
   const Facts bad = run("null_buffer=1");
   EXPECT_EQ(bad.only("null_buffers"), bad.only("buffers"));
@@ -177,6 +184,30 @@ TEST(CuptiFaults, AreOfAnOlderVersion) {
                                                          {sizeof(CUpti_ActivityMemcpy5), 1}}));
   EXPECT_LT(sizeof(CUpti_ActivityKernel9), sizeof(CUpti_ActivityKernel11));
   expect_sound(old.kernels);
+}
+
+TEST(CuptiFaults, AreOfAVersionFromBeforeCuda12) {
+  EXPECT_EQ(run("ancient_cupti").only("version"), 18u);
+}
+
+TEST(CuptiFaults, RefuseWhenTheyAreAskedAgain) {
+  const Facts first = run("late_refusal=1");
+  EXPECT_EQ(first.only("subscribe"), 0u);
+  EXPECT_EQ(first.only("enable_kernels"), std::uint64_t{CUPTI_ERROR_DISABLED});
+  EXPECT_EQ(first.only("enable_copies"), 0u);
+  EXPECT_TRUE(first.kernels.empty());
+  const Facts second = run("late_refusal");
+  EXPECT_EQ(second.only("enable_kernels"), 0u);
+  EXPECT_EQ(second.kernels.size(), kLaunches);
+}
+
+TEST(CuptiFaults, StartEarly) {
+  const Facts bad = run("early=5");
+  ASSERT_EQ(bad.kernels.size(), kLaunches);
+  expect_each_nth(bad.kernels, 5, [&](std::size_t i) {
+    return i != 0 && bad.kernels[i].start < bad.kernels[i - 1].end;
+  });
+  for (const Kernel& each : bad.kernels) EXPECT_GT(each.end, each.start);
 }
 
 TEST(CuptiFaults, RefuseForWantOfPrivileges) {

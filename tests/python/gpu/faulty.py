@@ -1,10 +1,11 @@
 """Trains on the (simulated) GPU, whatever goes wrong there, and prints what a user would see.
 
-    faulty.py alone|recorded|required
+    faulty.py alone|recorded|required|unthreaded
 
 One line for each step, then an error if there is one; alone, or under layertrace, which writes
-faulty.pftrace. The exit code is the program's own. What the simulation did wrong, by its own count,
-is in injected.json.
+faulty.pftrace; unthreaded where no thread can be had when the session stops (no_threads.cc). The
+exit code is the program's own. What the simulation did wrong, by its own count, is in
+injected.json.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ def injected():
     count = ctypes.CDLL(None).simgpu_faults
     count.restype = ctypes.c_uint64
     names = (
-        "drop_records zero_timestamps reversed_timestamps late_buffer null_buffer"
+        "drop_records zero_timestamps reversed_timestamps early late_buffer null_buffer"
         " duplicate_correlation overlap device_lost allocation_fails"
     )
     return {name: count(name.encode()) for name in names.split()}
@@ -61,6 +62,11 @@ def main(how):
             print(step, loss.item(), flush=True)
             if session is not None:
                 session.step()
+        if how == "unthreaded":
+            ctypes.CDLL(None).refuse_threads(1)
+            session.stop()
+            ctypes.CDLL(None).refuse_threads(0)
+            print("refused", ctypes.CDLL(None).refused_threads() > 0, torch.cuda.current_device())
     print(digest(model.parameters()), digest(p.grad for p in model.parameters()))
 
 

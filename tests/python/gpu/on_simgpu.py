@@ -22,6 +22,9 @@ REAL_GPU = bool(os.environ.get("LAYERTRACE_REAL_GPU"))
 needs_simgpu = pytest.mark.skipif(
     not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
 )
+same_times_in_every_run = pytest.mark.skipif(
+    REAL_GPU, reason="a real GPU takes another time for a kernel in every run"
+)
 
 
 def simulate(

@@ -14,21 +14,26 @@ from typing import Any
 
 import pytest
 import support
-from on_simgpu import HERE, needs_simgpu, simulate
+from on_simgpu import HERE, needs_simgpu, result_of, simulate
+from support import BUILD_DIR
 from trace_decoder import decode
 
 pytestmark = needs_simgpu
 
 # Every fault that there is, with a number that brings it about in this short program.
-DROP, ZERO, REVERSED, DUPLICATE, OVERLAP = 9, 4, 7, 5, 6
+DROP, ZERO, REVERSED, DUPLICATE, OVERLAP, EARLY = 9, 4, 7, 5, 6, 8
 FAULTS = [
     "no_privileges",
     "second_subscriber",
     "no_cupti",
     "old_cupti",
+    "ancient_cupti",
+    "late_refusal",
+    "no_timestamp_callback",
     f"drop_records={DROP}",
     f"zero_timestamps={ZERO}",
     f"reversed_timestamps={REVERSED}",
+    f"early={EARLY}",
     "late_buffer",
     "null_buffer=1",
     f"duplicate_correlation={DUPLICATE}",
@@ -69,11 +74,12 @@ class Run:
         return {name: gpu[name] for name in MISSING if gpu[name] != 0}
 
 
-def train(folder: Path, how: str, fault: str) -> Run:
+def train(folder: Path, how: str, fault: str, **variables: str) -> Run:
     folder.mkdir()
     options = ("--faults", fault) if fault else ()
     begin = time.monotonic()
-    result = simulate(folder, sys.executable, HERE / "faulty.py", how, options=options)
+    words = (sys.executable, HERE / "faulty.py", how)
+    result = simulate(folder, *words, options=options, **variables)
     return Run(result, folder, time.monotonic() - begin)
 
 
@@ -172,6 +178,18 @@ def test_a_late_buffer_is_waited_for(runs: Runs, whole: Any) -> None:
     assert figures_by_layer(profile) == figures_by_layer(whole)
 
 
+def test_a_buffer_that_comes_too_late_is_counted_exactly(tmp_path: Path, whole: Any) -> None:
+    """Later than stop() waits for it. The others of the session come as late, while it runs."""
+    run = train(tmp_path / "late", "recorded", "late_buffer=1500")
+    assert run.result.returncode == 0, run.result.stderr
+    assert run.injected("late_buffer") >= 1
+    assert run.missing() == {"buffers_lost": 1}
+    profile = run.profile()
+    assert profile["health"]["gpu"]["records"] < whole["health"]["gpu"]["records"]
+    assert not profile["health"]["cut"]
+    assert "1 buffer lost" in support.layertrace_output("tree", run.trace)
+
+
 def test_buffers_without_memory_are_counted_exactly(runs: Runs, whole: Any) -> None:
     """One comes before each that has some. How many there are depends on how often the writer
     runs; the simulation knows."""
@@ -223,15 +241,65 @@ def test_kernels_that_overlap_on_a_stream_are_all_kept(runs: Runs, whole: Any) -
     assert profile["health"]["activity_ns"] > whole["health"]["activity_ns"]
 
 
-@pytest.mark.parametrize("fault", ["no_privileges", "second_subscriber", "no_cupti"])
+@pytest.mark.parametrize(
+    "fault", ["no_privileges", "second_subscriber", "no_cupti", "ancient_cupti", "late_refusal"]
+)
 def test_without_cupti_the_host_is_recorded(runs: Runs, whole: Any, fault: str) -> None:
     profile = runs["recorded", fault].profile()
     assert (profile["health"]["activities"], profile["kernels"]) == (0, [])
     assert profile["health"]["timing"] == "events"
     calls = [(layer["path"], layer["calls"]) for layer in profile["layers"]]
     assert calls == [(layer["path"], layer["calls"]) for layer in whole["layers"]]
+    assert profile["health"]["gpu"]["source"] == ""
+    assert profile["health"]["gpu"]["event_pairs"] == whole["health"]["gpu"]["event_pairs"]
     reasons = [note for note in profile["health"]["notes"] if "cannot record" in note]
     assert len(reasons) == 1, "told once"
+
+
+def test_a_cupti_from_before_cuda_12_is_not_used(runs: Runs) -> None:
+    notes = runs["recorded", "ancient_cupti"].profile()["health"]["notes"]
+    assert "libcupti.so.13 is of version 18, from before CUDA 12" in notes[0]
+    assert "LAYERTRACE_CUPTI" in notes[0]
+
+
+# ---- A refusal that comes when recording begins ---------------------------------------------
+
+DISABLED = "CUPTI refuses: another profiler has disabled it (23)"
+INSTEAD = "the GPU's time is taken by CUDA events instead"
+
+
+def test_a_refusal_at_the_first_window_is_told(runs: Runs) -> None:
+    (note,) = runs["recorded", "late_refusal"].profile()["health"]["notes"]
+    assert note.startswith(f"cannot record what the GPU does: {DISABLED}. ")
+    assert INSTEAD in note
+
+
+def test_a_refusal_at_a_later_window_is_told_with_its_step(tmp_path: Path) -> None:
+    """CUPTI is asked once when the session starts, and at each of three windows: the first is
+    recorded, the others are not, and that is told once."""
+    told = result_of(tmp_path, "timed.py", "windows", options=("--faults", "late_refusal=3"))
+    (note,) = told["health"]["notes"]
+    assert note.startswith(f"from step 3 on: cannot record what the GPU does: {DISABLED}. ")
+    assert INSTEAD in note
+    assert told["health"]["timing"] == "both", "in one of the windows"
+    assert told["health"]["gpu"]["source"].startswith("CUPTI 13")
+    assert [step["index"] for step in told["steps"]] == [1, 3, 5]
+    assert [step["devices"][0]["busy_ns"] > 0 for step in told["steps"]] == [True, False, False]
+    assert told["health"]["gpu"]["event_pairs"] == 3 * 2 * 6, "events go on"
+
+
+def test_a_session_without_a_thread_at_its_end_loses_nothing(tmp_path: Path, whole: Any) -> None:
+    library = BUILD_DIR / "lib" / "tests" / "libno_threads.so"
+    if not library.exists():
+        pytest.skip("without the library that takes threads away")
+    run = train(tmp_path / "unthreaded", "unthreaded", "", LD_PRELOAD=str(library))
+    assert run.result.returncode == 0, run.result.stderr
+    assert "refused True 0" in run.result.stdout, "the thread keeps its device"
+    assert run.missing() == {}
+    profile = run.profile()
+    assert profile["health"]["activities"] == whole["health"]["activities"]
+    assert profile["health"]["gpu"]["event_pairs"] == whole["health"]["gpu"]["event_pairs"]
+    assert figures_by_layer(profile) == figures_by_layer(whole)
 
 
 @pytest.mark.parametrize("fault", OF_THE_DEVICE)
@@ -250,7 +318,111 @@ def test_a_gpu_that_is_required(tmp_path: Path) -> None:
     assert not run.trace.exists()
 
 
-# ---- Numbers 12 and 13 of what it must survive ----------------------------------------------
+# ---- Number 12 of what it must survive ------------------------------------------------------
+
+
+def activities(run: Run) -> list[Any]:
+    return [
+        each
+        for each in decode(run.trace).slices
+        if "correlation" in each.args and "context" in each.args
+    ]
+
+
+def test_a_kernel_before_its_launch_is_kept_flagged_and_counted(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", f"early={EARLY}"]
+    profile = run.profile()
+    count = whole["health"]["activities"]
+    assert run.injected("early") == count // EARLY
+    assert profile["health"]["gpu"]["early"] == count // EARLY
+    assert profile["health"]["activities"] == count
+    assert figures_by_layer(profile) == figures_by_layer(whole)
+    assert run.missing() == {}
+    slices = activities(run)
+    flagged = [each for each in slices if each.args.get("early")]
+    assert len(slices) == count
+    assert len(flagged) == count // EARLY
+    for each in slices:
+        assert (each.start_ns < each.args["launch_ns"]) == ("early" in each.args), each
+    tree = support.layertrace_output("tree", run.trace)
+    assert f"{count // EARLY} activities of the GPU begin before the host asked for them" in tree
+
+
+def test_nothing_begins_early_where_nothing_goes_wrong(runs: Runs, whole: Any) -> None:
+    assert whole["health"]["gpu"]["early"] == 0
+    assert not any("early" in each.args for each in activities(runs["recorded", ""]))
+
+
+@pytest.mark.parametrize("fault", ["", "no_timestamp_callback"])
+def test_a_counter_that_is_not_invariant_is_not_used(
+    tmp_path: Path, whole: Any, fault: str
+) -> None:
+    run = train(tmp_path / "boottime", "recorded", fault, LAYERTRACE_CLOCK="boottime")
+    profile = run.profile()
+    assert profile["run"]["clock"] == "boottime"
+    assert whole["run"]["clock"] != "boottime"
+    assert run.missing() == {}
+    assert figures_by_layer(profile) == figures_by_layer(whole)
+    expect_sound_times(run, whole)
+
+
+def test_a_cupti_that_takes_no_clock_is_placed_by_both_clocks(runs: Runs, whole: Any) -> None:
+    run = runs["recorded", "no_timestamp_callback"]
+    assert run.missing() == {}
+    assert figures_by_layer(run.profile()) == figures_by_layer(whole)
+    expect_sound_times(run, whole)
+
+
+def expect_sound_times(run: Run, whole: Any) -> None:
+    """The device takes the same time for a kernel in every run, and comes to it soon after it was
+    asked; two clocks that are read together differ by some microseconds at most."""
+    near = 100_000
+    took = whole["health"]["activity_ns"]
+    assert run.profile()["health"]["activity_ns"] == pytest.approx(took, rel=0.01)
+    slices = activities(run)
+    assert len(slices) == whole["health"]["activities"]
+    for each in slices:
+        assert each.end_ns >= each.start_ns >= each.args["launch_ns"] - near, each
+        assert each.start_ns < each.args["launch_ns"] + 1_000_000_000, each
+
+
+# ---- Under another profiler -----------------------------------------------------------------
+
+NSIGHT = {"NSYS_PROFILING_SESSION_ID": "4711"}
+
+
+def test_under_nsight_systems_ranges_alone_are_made(tmp_path: Path, whole: Any) -> None:
+    injection = BUILD_DIR / "lib" / "tests" / "libnvtx_injection.so"
+    log = tmp_path / "log"
+    listener = {"NVTX_INJECTION64_PATH": str(injection), "NVTX_LOG": str(log)}
+    run = train(tmp_path / "nsight", "recorded", "", **NSIGHT, **listener)
+    assert run.result.returncode == 0, run.result.stderr
+    profile = run.profile()
+    gpu = profile["health"]["gpu"]
+    assert (gpu["source"], gpu["records"], gpu["event_pairs"]) == ("", 0, 0)
+    assert profile["health"]["timing"] == ""
+    assert [each for each in decode(run.trace).slices if "context" in each.args] == []
+    calls = [(layer["path"], layer["calls"]) for layer in profile["layers"]]
+    assert calls == [(layer["path"], layer["calls"]) for layer in whole["layers"]]
+    (note,) = profile["health"]["notes"]
+    assert "Nsight Systems is attached to this process (NSYS_PROFILING_SESSION_ID is set)" in note
+    assert "NVTX ranges" in note
+    if injection.exists():
+        lines = [line.split("\t") for line in log.read_text().splitlines()]
+        pushed = [line[-1] for line in lines if line[1:3] == ["push", "layertrace"]]
+        assert pushed.count("0") == 2 * 6, "the convolution's forward and backward, in each step"
+
+
+def test_under_nsight_compute_a_gpu_that_is_required_is_an_error(tmp_path: Path) -> None:
+    variable = {"NV_COMPUTE_PROFILER_PERFWORKS_DIR": "/opt/ncu"}
+    run = train(tmp_path / "required", "required", "", **variable)
+    assert run.result.returncode == 1
+    assert run.result.stdout == "", "it ends before the first step"
+    assert "Nsight Compute is attached to this process" in run.result.stderr
+    assert not run.trace.exists()
+
+
+# ---- Number 13 ------------------------------------------------------------------------------
 
 ON_THE_CPU = """
 import sys, torch, layertrace

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from on_simgpu import needs_simgpu, result_of
+from on_simgpu import needs_simgpu, result_of, same_times_in_every_run
 
 pytestmark = needs_simgpu
 REPLAYS = 3
@@ -40,6 +40,11 @@ def test_each_replay_of_a_captured_pass_belongs_to_its_layers(told: Any) -> None
     eager, captured = told["eager"], told["captured"]
     assert captured["counts"] == of_replays(eager["counts"])
     assert captured["all"] == REPLAYS * (eager["all"] + SEED)
+
+
+@same_times_in_every_run
+def test_each_replay_takes_as_long_as_the_pass_itself(told: Any) -> None:
+    eager, captured = told["eager"], told["captured"]
     for key, took in eager["ns"].items():
         times = captured["ns"][key]
         assert times == pytest.approx(REPLAYS * took, abs=2 * captured["counts"][key]), key

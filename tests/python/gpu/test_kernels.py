@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import support
-from on_simgpu import needs_simgpu, result_of
+from on_simgpu import REAL_GPU, needs_simgpu, result_of, same_times_in_every_run
 
 pytestmark = needs_simgpu
 MODELS = ["resnet18", "vit", "gpt2", "bert", "lstm", "two_streams", "two_threads"]
@@ -41,13 +41,17 @@ def test_kernels_belong_to_their_layers(expected: Any, recorded: Any, model: str
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_no_kernel_is_missing_and_their_times_are_right(
-    expected: Any, recorded: Any, model: str
-) -> None:
+def test_no_kernel_is_missing(expected: Any, recorded: Any, model: str) -> None:
+    assert recorded[model]["all"]["count"] == expected[model]["all"]["count"]
+    assert recorded[model]["all"]["ns"] > 0
+
+
+@same_times_in_every_run
+@pytest.mark.parametrize("model", MODELS)
+def test_their_times_are_right(expected: Any, recorded: Any, model: str) -> None:
     """The simulated device takes the same time for a kernel in every run, whatever the clock; both
     profilers round it, layertrace to ticks of its clock: that's 2 ns for each kernel."""
     counts, times = expected[model]["counts"], expected[model]["ns"]
-    assert recorded[model]["all"]["count"] == expected[model]["all"]["count"]
     for key, took in times.items():
         assert recorded[model]["ns"][key] == pytest.approx(took, abs=2 * counts[key]), key
     everything = expected[model]["all"]
@@ -61,10 +65,11 @@ def test_a_tree_of_the_trace_shows_the_gpu(tmp_path: Path) -> None:
     tree = support.layertrace_output("tree", tmp_path / "two_streams.pftrace")
     assert "GPU forward" in tree
     assert "GPU backward" in tree
-    assert tree.startswith("Simulated: ")
+    assert tree.startswith("Simulated: ") != REAL_GPU
     layers = json.loads(support.layertrace_output("layers", tmp_path / "two_streams.pftrace"))
-    assert "simulated" in layers["run"]["device"]
+    assert ("simulated" in layers["run"]["device"]) != REAL_GPU
     assert layers["health"]["gpu"]["source"].startswith("CUPTI 13")
     left = next(layer for layer in layers["layers"] if layer["path"] == "left")
-    assert left["forward"]["activities"] == 1
+    # A product of matrices alone, which a real GPU's library may divide.
+    assert left["forward"]["activities"] == 1 or (REAL_GPU and left["forward"]["activities"] > 1)
     assert left["forward"]["busy_ns"] > 0

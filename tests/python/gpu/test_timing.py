@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import support
-from on_simgpu import needs_simgpu, result_of
+from on_simgpu import REAL_GPU, needs_simgpu, result_of, same_times_in_every_run
 
 pytestmark = needs_simgpu
 LEAVES = ("light.0", "light.1", "light.2", "heavy")
@@ -60,24 +60,33 @@ def test_both_is_the_one_and_the_other(ways: Any) -> None:
     assert told["health"]["gpu"]["event_pairs"] == ways["events"]["health"]["gpu"]["event_pairs"]
 
 
-@pytest.mark.parametrize("way", ["both", "events"])
-def test_events_enclose_the_layers_kernels(ways: Any, way: str) -> None:
-    """On the stream where they ran: its time is theirs, and what lies between them. The device
-    takes the same time for a kernel in every run; events tell it by half a microsecond at most."""
-    kernels = figures(ways["cupti"], "activity_ns")
+# By events, and by the kernels that they are held against: the same ones, or those of another run.
+TIMED = [
+    ("both", "both"),
+    pytest.param("both", "cupti", marks=same_times_in_every_run),
+    pytest.param("events", "cupti", marks=same_times_in_every_run),
+]
+
+
+@pytest.mark.parametrize(("way", "witness"), TIMED)
+def test_events_enclose_the_layers_kernels(ways: Any, way: str, witness: str) -> None:
+    """On the stream where they ran: its time is theirs, and what lies between them. Events tell it
+    by half a microsecond at most."""
+    kernels = figures(ways[witness], "activity_ns")
     for key, took in figures(ways[way], "event_ns").items():
         assert took >= kernels[key] - 500, key
     step = ways[way]["steps"][0]["wall_ns"]
     assert all(took < step for took in figures(ways[way], "event_ns").values())
 
 
-def test_a_busy_stream_takes_as_long_as_its_kernels(ways: Any) -> None:
+@pytest.mark.parametrize(("way", "witness"), TIMED)
+def test_a_busy_stream_takes_as_long_as_its_kernels(ways: Any, way: str, witness: str) -> None:
     """The heavy layer's kernels take some milliseconds, one after the other: beside that, what the
     host needs to ask for them is little."""
-    kernels = ways["cupti"]["layers"]["heavy"]
+    kernels = ways[witness]["layers"]["heavy"]
     for phase in PHASES:
-        took = ways["events"]["layers"]["heavy"][phase]["event_ns"]
-        asking = ways["events"]["layers"]["heavy"][phase]["host_ns"]
+        took = ways[way]["layers"]["heavy"][phase]["event_ns"]
+        asking = ways[way]["layers"]["heavy"][phase]["host_ns"]
         assert took <= kernels[phase]["activity_ns"] + 2 * asking, phase
 
 
@@ -135,7 +144,8 @@ def test_a_program_without_cuda_gets_no_context(tmp_path: Path) -> None:
     assert told["health"]["gpu"]["event_pairs"] == 0
     assert told["health"]["gpu"]["records"] == 0
     assert told["layers"]["0"]["forward"]["host_ns"] > 0
-    assert told["used"] == 0, "bytes of the device's memory"
+    # Of a real GPU's memory the context takes some itself, and so do other programs.
+    assert told["used"] == 0 or REAL_GPU, "bytes of the device's memory"
 
 
 def test_two_devices(tmp_path: Path) -> None:

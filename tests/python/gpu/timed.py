@@ -2,6 +2,7 @@
 
 timed.py ways          a model, recorded in each of the three ways
 timed.py fallback      the same where CUPTI may be refused; also when a GPU is required
+timed.py windows       the same in three windows, with a pause between them
 timed.py cpu           a model on the CPU, though there is a GPU
 timed.py devices       a model on two GPUs
 timed.py errors        a program with an error of CUDA that it has not asked for yet
@@ -10,6 +11,7 @@ timed.py errors        a program with an error of CUDA that it has not asked for
 import ctypes
 import json
 import sys
+import time
 
 import torch
 from torch import nn
@@ -98,6 +100,17 @@ def fallback():
     return result
 
 
+def windows():
+    model, step = branches()
+    window = layertrace.schedule(skip=1, record=1, repeat=3)
+    with layertrace.profile(model, output="windows.pftrace", schedule=window) as session:
+        for _ in range(6):
+            step()
+            session.step()
+            time.sleep(0.5)  # so long that the device is left alone
+    return told(session)
+
+
 def has_context():
     """Whether the process has one on the first device; asking makes none."""
     driver = ctypes.CDLL("libcuda.so.1")
@@ -172,5 +185,5 @@ def errors():
 
 
 if __name__ == "__main__":
-    programs = {f.__name__: f for f in (ways, fallback, cpu, devices, errors)}
+    programs = {f.__name__: f for f in (ways, fallback, windows, cpu, devices, errors)}
     print("RESULT " + json.dumps(programs[sys.argv[1]]()))
