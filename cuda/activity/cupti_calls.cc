@@ -25,9 +25,10 @@ CallKind kind_of(std::string_view name) {
   return has("Memcpy") || has("Memset") ? CallKind::kCopy : CallKind::kAsk;
 }
 
-// One call, one activity, but for these.
+// One call, one activity, but for these. Of some no activity is told at all.
 bool asks_for_many(std::string_view name) {
-  constexpr std::string_view kWords[] = {"Graph", "Batch", "MultiDevice"};
+  constexpr std::string_view kWords[] = {"Graph", "Batch", "MultiDevice", "HostFunc",
+                                         "MemPrefetch"};
   return std::any_of(std::begin(kWords), std::end(kWords), [name](std::string_view word) {
     return name.find(word) != std::string_view::npos;
   });

@@ -16,7 +16,7 @@ class CuptiCalls {
   struct Call {
     NameId name = kNoName;  // without the version that CUPTI adds: "cudaLaunchKernel"
     CallKind kind = CallKind::kAsk;
-    bool asks_for_many = false;  // things at once
+    bool asks_for_many = false;  // things at once, or for none that is told
   };
 
   explicit CuptiCalls(const CuptiLibrary& cupti) : cupti_(cupti) {}

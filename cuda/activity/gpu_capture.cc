@@ -94,9 +94,13 @@ class GpuCapture final : public DeviceCapture {
     if (enabled) {
       has_recorded_ = true;
     } else if (timer_ != nullptr) {
-      Error error = enabled.error();
-      error.remedy += std::string(error.remedy.empty() ? "" : ". ") + kEventsInstead;
-      return error;
+      try {
+        Error error = enabled.error();
+        error.remedy += std::string(error.remedy.empty() ? "" : ". ") + kEventsInstead;
+        return error;
+      } catch (...) {  // no memory for the words
+        return enabled;
+      }
     }
     return enabled;
   }
@@ -179,7 +183,7 @@ class GpuCapture final : public DeviceCapture {
         run();
       });
       thread.join();
-    } catch (const std::system_error&) {  // no thread to be had
+    } catch (...) {  // no thread to be had, or no memory for one
       on_this_thread(run);
     }
   }

@@ -228,7 +228,7 @@ def card(
         call = _call_of(model, batch, forward)
         if call is not None and any(torch.nn.parameter.is_lazy(p) for p in model.parameters()):
             call()  # makes the parameters that the summary is to tell of
-        found = recorded_call(model, call, formulas, name or "")
+        found = recorded_call(model, call, formulas, name=name or "")
         given = MetricInput(
             model=model,
             data=inputs,

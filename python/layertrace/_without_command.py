@@ -158,7 +158,7 @@ def _table(name: str, given: argparse.Namespace) -> None:
         return
     convention = getattr(given, "convention", None)
     is_whole = name == "layers" and format == "json"
-    if is_whole and any(options.values()):
+    if is_whole and any(value not in (None, False, "", []) for value in options.values()):
         raise UsageError(
             "cannot choose layers or columns",
             "JSON, which is also the default, is the whole profile",
@@ -281,7 +281,7 @@ def schedule_of(steps: str) -> str | None:
     record = int(match[2]) - first if match[2] else 0
     if match[2] and record <= 0:
         return None
-    warmup = min(2, first)
+    warmup = first if first <= 20 else 2
     return f"{first - warmup}:{warmup}:{record}"
 
 

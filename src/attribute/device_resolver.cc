@@ -67,10 +67,11 @@ void DeviceResolver::settle(std::uint64_t horizon_ticks, bool last) {
 
 void DeviceResolver::finish() { settle(std::numeric_limits<std::uint64_t>::max(), /*last=*/true); }
 
-bool DeviceResolver::awaits_kernels(std::uint64_t until_ticks) const {
-  return calls_.any([until_ticks](const Call& call) {
+bool DeviceResolver::awaits_kernels(std::uint64_t from_ticks, std::uint64_t until_ticks) const {
+  return calls_.any([=](const Call& call) {
     return call.launched && !call.served && call.launch.kind == CallKind::kAsk &&
-           !call.launch.asks_for_many && call.launch.start_ticks < until_ticks;
+           !call.launch.asks_for_many && call.launch.start_ticks >= from_ticks &&
+           call.launch.start_ticks < until_ticks;
   });
 }
 
@@ -148,10 +149,12 @@ bool DeviceResolver::place_pair(const DeviceEventPair& pair, bool last) {
 }
 
 // Each activity has an id of its own, says CUPTI's documentation. Of two with the same id one has
-// that of another call, and nothing tells which other: the first is believed. Only a copy or set
-// may come in pieces.
+// that of another call, and nothing tells which other: the first that is of the kind that the call
+// asks for is believed. Only a copy or set may come in pieces.
 bool DeviceResolver::is_served(Call& call, const DeviceActivity& activity) noexcept {
   if (activity.graph_node != 0 || call.launch.asks_for_many) return false;
+  const bool is_kernel = activity.kind == DeviceKind::kKernel;
+  if (is_kernel != (call.launch.kind == CallKind::kAsk)) return true;
   const bool is_piece = activity.kind != DeviceKind::kKernel && activity.kind == call.kind;
   const bool is_other = call.served && !is_piece;
   if (!call.served) call.kind = activity.kind;

@@ -38,8 +38,8 @@ class DeviceResolver final : public DeviceConsumer {
   void settle(std::uint64_t horizon_ticks) { settle(horizon_ticks, /*last=*/false); }
   // Nothing more will come: what is left is handed on with what is known of it.
   void finish();
-  // Some launch of before that moment has not been followed by its kernel yet.
-  bool awaits_kernels(std::uint64_t until_ticks) const;
+  // Some launch between these moments has not been followed by its kernel yet.
+  bool awaits_kernels(std::uint64_t from_ticks, std::uint64_t until_ticks) const;
 
  private:
   using Call = CallTable::Call;

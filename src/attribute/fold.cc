@@ -89,7 +89,7 @@ void Fold::end_activity(LaneState& state, std::uint64_t end_ns) {
   const std::uint64_t duration_ns = end_ns - span.start_ns;
   const std::uint64_t self_ns = duration_ns - std::min(duration_ns, span.inside_ns);
   if (!state.activities.empty()) state.activities.back().inside_ns += duration_ns;
-  if (step_at(span.start_ns) != nullptr) operator_times_.add(span.stack, self_ns);
+  if (step_at(span.start_ns) != nullptr) operator_times_.add(span.stack, span.name, self_ns);
   if (has_device_) return;
 
   StepSums& sums = sums_at(span.start_ns);

@@ -21,10 +21,10 @@ class OperatorTimes {
   // Where an operator begins inside that stack. How many stacks are told apart is bounded: further
   // ones are as the one around.
   Stack enter(Stack around, NameId name);
-  // One that was in the stack has ended, with so much time of its own.
-  void add(Stack stack, std::uint64_t self_ns) noexcept {
+  // One of that name that was entered so has ended, with so much time of its own.
+  void add(Stack stack, NameId name, std::uint64_t self_ns) noexcept {
     nodes_[stack].self_ns += self_ns;
-    ++nodes_[stack].calls;
+    if (nodes_[stack].name == name) ++nodes_[stack].calls;
   }
 
   // Adds times to those that were counted; where none were, lists all. `steps`: by so many the

@@ -53,11 +53,16 @@ bool names_a_secret(std::string_view option) {
       "pwd",   "apikey", "auth",    "passphrase", "credentials"};
   constexpr std::array<std::string_view, 4> kEnds = {"apikey", "accesskey", "privatekey",
                                                      "secretkey"};
-  const std::vector<std::string> words = words_of(option);
-  if (any_is(words, kWords) || is_secret_key(words)) return true;
-  return !words.empty() && std::ranges::any_of(kEnds, [&](std::string_view end) {
-    return words.back().ends_with(end);
-  });
+  std::string small(option);
+  std::ranges::transform(small, small.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto is_secret = [&](const std::vector<std::string>& words) {
+    if (any_is(words, kWords) || is_secret_key(words)) return true;
+    return !words.empty() && std::ranges::any_of(kEnds, [&](std::string_view end) {
+      return words.back().ends_with(end);
+    });
+  };
+  return is_secret(words_of(option)) || is_secret(words_of(small));  // "apiKey", "passWord"
 }
 
 // Of a URL's query, where short names are usual: "sig", "X-Amz-Signature", "key".
@@ -107,16 +112,20 @@ std::string masked_urls(std::string_view text) {
        scheme = text.find(kScheme)) {
     out += text.substr(0, scheme + kScheme.size());
     text.remove_prefix(scheme + kScheme.size());
+    // A password may have any character but a slash; where it is not sure that it is one, it is
+    // masked all the same.
+    const std::string_view authority = text.substr(0, text.find_first_of("/ \t\n"));
+    const std::size_t host = authority.rfind('@');
+    const bool is_user = host < authority.find_first_of("?#\"'<>") || authority.find(':') < host;
+    if (host != std::string_view::npos && is_user) {
+      out += kMask;
+      text.remove_prefix(host);
+    }
     // A query may have another URL as a value: what is behind its scheme is looked at by itself.
     const std::size_t end =
         std::min({text.find_first_of(kNotInUrls), text.find(kScheme), text.size()});
-    std::string_view url = text.substr(0, end);
+    const std::string_view url = text.substr(0, end);
     text.remove_prefix(end);
-    const std::size_t host = url.substr(0, url.find_first_of("/?#")).rfind('@');
-    if (host != std::string_view::npos) {
-      out += kMask;
-      url.remove_prefix(host);
-    }
     const std::size_t query = std::min(url.find_first_of("?#"), url.size());
     out += std::string(url.substr(0, query)) + masked_query(url.substr(query));
   }

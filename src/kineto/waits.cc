@@ -9,6 +9,10 @@ namespace {
 
 constexpr std::uint16_t kNoThread = std::numeric_limits<std::uint16_t>::max();
 
+// Two nodes that are further apart are of two backwards: Python, of which the trace says nothing,
+// ran between them.
+constexpr std::int64_t kLongestPauseNs = 10'000'000;
+
 bool is_node(const Trace& trace, const HostEvent& event) {
   if (event.kind != HostKind::kOperator) return false;
   const NameMeaning& meaning = trace.names.meaning(NameId{event.name});
@@ -57,6 +61,7 @@ std::vector<Stretch> find_waits(const Trace& trace) {
       }
       if (is_work(event)) busy_until_ns = std::max(busy_until_ns, event.end_ns);
     } else if (is_node(trace, event) && event.start_ns >= busy_until_ns) {
+      if (is_open && event.start_ns - waits.back().end_ns > kLongestPauseNs) is_open = false;
       if (!is_open) waits.push_back({event.start_ns, event.end_ns, thread, Phase::kBackward});
       is_open = true;
       waits.back().end_ns = std::max(waits.back().end_ns, event.end_ns);

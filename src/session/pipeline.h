@@ -46,10 +46,12 @@ class Pipeline {
   // A figure of the user's, told at this moment.
   void add_metric(std::uint64_t now_ticks, const MetricValue& metric);
 
-  // A kernel that a GPU was asked for before that moment has not come yet.
-  bool awaits_kernels(std::uint64_t until_ticks) const {
-    return device_resolver_.awaits_kernels(until_ticks);
+  // A kernel that a GPU was asked for between these moments has not come yet.
+  bool awaits_kernels(std::uint64_t from_ticks, std::uint64_t until_ticks) const {
+    return device_resolver_.awaits_kernels(from_ticks, until_ticks);
   }
+  // On the meta device no memory is taken, whatever its allocator tells.
+  void leave_out_memory() noexcept { tee_.leave_out_memory(); }
 
   // Figures of devices at this moment.
   void take(const std::vector<DeviceSample>& samples);

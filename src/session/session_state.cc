@@ -51,14 +51,6 @@ void give_way() noexcept {
   if (sched_getscheduler(0) == SCHED_OTHER) sched_setscheduler(0, SCHED_BATCH, &kNoPriority);
 }
 
-void forget_memory(Profile& profile) {
-  profile.device_memory.clear();
-  for (Layer& layer : profile.layers) {
-    for (PhaseStats& phase : layer.phases) phase.memory = {};
-  }
-  for (PhaseStats& phase : profile.outside) phase.memory = {};
-}
-
 struct Active {
   std::mutex mutex;
   std::weak_ptr<SessionState> session;
@@ -218,7 +210,7 @@ void SessionState::turn_device(bool on) noexcept {
   if (device_ == nullptr) return;
   const std::lock_guard lock(device_mutex_);
   device_idle_ns_ = on ? 0 : boottime_ns();
-  device_idle_ticks_ = clock_ticks();
+  (on ? device_since_ticks_ : device_idle_ticks_) = clock_ticks();
   if (!on || device_on_) return;
   if (auto enabled = device_->enable()) {
     device_on_ = true;
@@ -249,11 +241,12 @@ void SessionState::rest_device() noexcept {
   if (!device_on_ || since_ns == 0) return;
   const std::uint64_t idle_ns = boottime_ns() - since_ns;
   if (idle_ns < kLeastNs) return;
+  const std::uint64_t from_ticks = device_since_ticks_;
   const std::uint64_t until_ticks = device_idle_ticks_;
   lock.unlock();
   if (idle_ns < kMostNs) {
     const std::lock_guard pipeline_lock(pipeline_mutex_);
-    if (pipeline_->awaits_kernels(until_ticks)) return;
+    if (pipeline_->awaits_kernels(from_ticks, until_ticks)) return;
   }
   lock.lock();
   if (!device_on_ || device_idle_ns_ != since_ns) return;  // it is wanted again
@@ -285,6 +278,7 @@ SessionState::SessionState(Options options, std::unique_ptr<CaptureHooks> hooks,
                                          max_intervals(options_.memory_cap_bytes),
                                          max_fold_bytes(options_.memory_cap_bytes), options_.infer);
   if (const auto now = read_clocks()) pipeline_->clocks(*now);
+  if (options_.meta) pipeline_->leave_out_memory();
 }
 
 SessionState::~SessionState() {
@@ -447,7 +441,6 @@ Result<Profile> SessionState::stop() {
                  "Record fewer steps at a time" +
                      (part.empty() ? "" : "; what was written until then is in " + part)};
   }
-  if (options_.meta) forget_memory(*profile_);
   if (!has_recorded_ && output_->leave_existing()) {
     profile_->health.notes.push_back("nothing was recorded: what was in " + output_->path() +
                                      " before is left as it was");

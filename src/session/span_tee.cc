@@ -39,6 +39,7 @@ void SpanTee::counting(Lane lane, const CountingSpan& span) {
   second_.counting(lane, span);
 }
 void SpanTee::memory(Lane lane, const MemorySpan& span) {
+  if (!has_memory_) return;
   first_.memory(lane, span);
   second_.memory(lane, span);
 }

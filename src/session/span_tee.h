@@ -29,9 +29,12 @@ class SpanTee final : public SpanSink {
   void event_pair(const EventSpan& span) override;
   void counter(const CounterSpan& sample) override;
 
+  void leave_out_memory() noexcept { has_memory_ = false; }
+
  private:
   SpanSink& first_;
   SpanSink& second_;
+  bool has_memory_ = true;
 };
 
 }  // namespace layertrace

@@ -201,11 +201,27 @@ TEST_F(Devices, WithTheIdOfAnotherAreSaidToBe) {
                        "> [1001,1011) asked 0"}));
 }
 
+TEST_F(Devices, AreOfTheKindThatTheirCallAsksFor) {
+  resolve_host();
+  ask(1, 25, 1, 3);
+  DeviceActivity copy = kernel(1, "copy");
+  copy.kind = DeviceKind::kCopy;
+  devices_.activity(copy);
+  devices_.settle(1000);
+  EXPECT_TRUE(devices_.awaits_kernels(20, 30));
+  EXPECT_FALSE(devices_.awaits_kernels(26, 30));
+  devices_.activity(kernel(1));
+  devices_.settle(1000);
+  EXPECT_FALSE(devices_.awaits_kernels(20, 30));
+  EXPECT_EQ(log_.causes, (std::vector<Cause>{Cause::kSharedCorrelation, Cause::kNone}));
+}
+
 TEST_F(Devices, OfOneCallMayBeManyWhereItAsksForMany) {
   resolve_host();
   devices_.tag({frame_id(kSession, 1, 3), 1});
   devices_.launch({25, 26, 1, 101, kNoName, CallKind::kAsk, /*asks_for_many=*/true});
-  ask(2, 27, 1, 3);
+  devices_.tag({frame_id(kSession, 1, 3), 2});
+  devices_.launch({27, 28, 2, 101, kNoName, CallKind::kCopy});
   for (const char* name : {"gemm", "relu"}) devices_.activity(kernel(1, name));
   for (const char* name : {"first half", "second half"}) {
     DeviceActivity piece = kernel(2, name);
@@ -265,8 +281,8 @@ TEST_F(Devices, OfAPairWhoseFrameTellsNothingKeepItsOwnPhase) {
   most_places_ = 1;
   resolve_host();
   const LayerId a = script_.layer("a");
-  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 3)));  // long ago
-  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 8)));  // of another layer
+  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 3)));    // long ago
+  devices_.event_pair(pair_of(a, Phase::kForward, frame_id(kSession, 1, 8)));    // of another layer
   devices_.event_pair(pair_of(a, Phase::kRecompute, frame_id(kSession, 9, 1)));  // nobody's
   devices_.settle(1000);
   EXPECT_EQ(log_.pairs, (Lines{"forward 'a'", "forward 'a'"}));

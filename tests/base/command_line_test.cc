@@ -75,6 +75,11 @@ TEST(CommandLine, KeepsSecretsOfUrlsToItself) {
   EXPECT_EQ(shown("https://h/#access_token=five"), "'https://h/#access_token=***'");
   EXPECT_EQ(shown("postgres://user:pass@word@host:5432/db"), "postgres://***@host:5432/db");
   EXPECT_EQ(shown("redis://:six@host"), "redis://***@host");
+  EXPECT_EQ(shown("postgres://u:p#ss@host/db"), "postgres://***@host/db");
+  EXPECT_EQ(shown("postgres://u:p?ss@host/db"), "postgres://***@host/db");
+  EXPECT_EQ(shown("postgres://u:pa'ss@host/db"), "postgres://***@host/db");
+  EXPECT_EQ(shown("https://host?mail=a@b"), "'https://host?mail=a@b'");
+  EXPECT_EQ(shown("--passWord=six"), "--passWord=***");
   EXPECT_EQ(shown("--urls=a://u:p@h/x,b://v:q@i/y"), "--urls=a://***@h/x,b://***@i/y");
   EXPECT_EQ(shown("https://h/?next=https://u:p@i/?token=seven"),
             "'https://h/?next=https://***@i/?token=***'");

@@ -33,8 +33,7 @@ TEST(CuptiFlush, LeavesNoBufferBehind) {
                 }),
             CUPTI_SUCCESS);
   ASSERT_EQ(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET), CUPTI_SUCCESS);
-  for (int i = 0; i < 100; ++i)
-    EXPECT_EQ(cudaMemsetAsync(device, i, kBytes, stream), cudaSuccess);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(cudaMemsetAsync(device, i, kBytes, stream), cudaSuccess);
   EXPECT_GT(out, 0);
   Recording::flush();  // most of them still run
   EXPECT_EQ(out, 0);
