@@ -17,8 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Does one kernel, for whoever first entered a scope, and takes its time over it. A device that is
-// not recorded has no record of what it does.
+// Does one kernel, for whoever first enters a scope once it is armed, and takes its time over it. A
+// device that is not recorded has no record of what it does.
 class SlowDevice final : public DeviceCapture {
  public:
   explicit SlowDevice(milliseconds takes) : takes_(takes) {}
@@ -29,7 +29,7 @@ class SlowDevice final : public DeviceCapture {
   void disable() noexcept override { is_on = false; }
   void close() noexcept override {}
   void push(std::uint64_t frame) noexcept override {
-    if (frame_.load() != 0) return;
+    if (!is_armed || frame_.load() != 0) return;
     asked_ticks_ = clock_ticks();
     done_ = steady_clock::now() + takes_;
     frame_ = frame;
@@ -58,6 +58,7 @@ class SlowDevice final : public DeviceCapture {
   std::string name() const override { return "slow device"; }
 
   std::atomic<bool> is_on{false};
+  std::atomic<bool> is_armed{false};
 
  private:
   const milliseconds takes_;
@@ -94,6 +95,7 @@ TEST_F(DeviceSessionTest, IsRecordedUntilItHasDoneWhatTheWindowAskedFor) {
   auto session = start_with(device, {.schedule = {.record = 1, .repeat = 1}});
   ASSERT_TRUE(session) << session.error().message();
   EXPECT_TRUE(device->is_on);
+  device->is_armed = true;
   call_model();
   (*session)->step();
   std::this_thread::sleep_for(milliseconds(500));

@@ -104,7 +104,7 @@ def test_a_word_that_is_not_known_is_refused_at_the_start(
     options: tuple[str, ...], says: str
 ) -> None:
     done = simulate("echo", "started", options=options, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert says in done.stderr
     assert "started" not in done.stdout
 

@@ -19,7 +19,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def held(told: Any, what: str) -> list[int]:
-    """At every hundredth session, once the process had warmed up, and at the end."""
+    """At every 99th session, once the process had warmed up, and at the end."""
     samples = [sample[what] for sample in told["samples"]]
     assert len(samples) == 10
     return samples
