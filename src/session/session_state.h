@@ -82,9 +82,9 @@ class SessionState {
   std::shared_ptr<DeviceCapture> unused_device_;  // nobody had begun to use it
   std::mutex device_mutex_;
   bool device_on_ = false;
-  std::uint64_t device_idle_ns_ = 0;     // since when nothing is wanted of it; 0 while something is
+  std::uint64_t device_idle_ns_ = 0;  // since when nothing is wanted of it; 0 while something is
   std::uint64_t device_since_ticks_ = 0;  // when it was last wanted, on the records' clock
-  std::uint64_t device_idle_ticks_ = 0;  // the same on the records' clock
+  std::uint64_t device_idle_ticks_ = 0;   // the same on the records' clock
   std::vector<std::string> device_notes_;
   bool device_refused_ = false;  // at a window's start; told once
 
