@@ -39,13 +39,13 @@ class Pictures : public ::testing::Test {
 };
 
 TEST_F(Pictures, GraphIsTextByItsEnding) {
-  GraphArguments arguments{trace_, in_folder("tree.dot"), {}};
+  GraphArguments arguments{trace_, in_folder("tree.dot"), {}, {}};
   ASSERT_TRUE(write_graph(arguments));
   EXPECT_THAT(*read_file(arguments.output), StartsWith("digraph layers {"));
 }
 
 TEST_F(Pictures, GraphIsDrawnByDotAndSaysWhereThereIsNone) {
-  GraphArguments arguments{trace_, in_folder("tree.svg"), {}};
+  GraphArguments arguments{trace_, in_folder("tree.svg"), {}, {}};
   const std::string path = std::getenv("PATH");
   setenv("PATH", folder_.c_str(), 1);
   const auto without = write_graph(arguments);
@@ -59,7 +59,7 @@ TEST_F(Pictures, GraphIsDrawnByDotAndSaysWhereThereIsNone) {
 }
 
 TEST_F(Pictures, GraphRefusesWhatItDoesNotKnow) {
-  GraphArguments arguments{trace_, in_folder("tree.jpeg2000"), {}};
+  GraphArguments arguments{trace_, in_folder("tree.jpeg2000"), {}, {}};
   EXPECT_THAT(write_graph(arguments).error().message(),
               EndsWith("Give a name that ends in .dot, .gv, .svg, .pdf or .png"));
   arguments.output = in_folder("tree.dot");
