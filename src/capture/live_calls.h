@@ -3,7 +3,8 @@
 // while the node runs, on whichever thread.
 //
 // One thread's calls, as it makes them. The thread writes without a lock; any other may ask. Only
-// the last so many are known: a node of an older call has no answer. What a reader sees of a call
+// the last so many are known: a node of an older call has no answer, and of the calls around a
+// node those that are older are left out. What a reader sees of a call
 // that is overwritten meanwhile is thrown away.
 #pragma once
 

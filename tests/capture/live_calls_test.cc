@@ -258,10 +258,15 @@ class LiveCallsThreads : public LiveCallsTest {
     ++found_;
     const std::uint64_t i = sequence / 4;
     const bool in_inner = sequence % 4 == 1;
+    // Of the two only the inner one is known where the other is the first that was forgotten.
+    const std::uint64_t newest = 2 * (made_.load(std::memory_order_acquire) / 4) + 4;  // at most
+    const bool is_cut = in_inner && chain.count == 1 && chain.calls[0].layer == inner_of(i) &&
+                        chain.calls[0].number == 2 * i + 2 &&
+                        newest >= 2 * i + 1 + LiveCalls::kCalls;
     const bool right = sequence % 4 != 3 && chain.count == (in_inner ? 2U : 1U) &&
                        chain.calls[0].layer == outer_of(i) && chain.calls[0].number == 2 * i + 1 &&
                        (!in_inner || chain.calls[1].layer == inner_of(i));
-    if (!right) ++wrong_;
+    if (!right && !is_cut) ++wrong_;
   }
 
   std::atomic<std::uint64_t> made_{0};  // the newest node's number

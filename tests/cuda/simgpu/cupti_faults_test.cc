@@ -202,7 +202,8 @@ TEST(CuptiFaults, RefuseWhenTheyAreAskedAgain) {
 }
 
 TEST(CuptiFaults, StartEarly) {
-  const Facts bad = run("early=5");
+  // On the virtual clock: under a sanitizer the host is too slow for kernels to queue.
+  const Facts bad = run("early=5", "virtual");
   ASSERT_EQ(bad.kernels.size(), kLaunches);
   expect_each_nth(bad.kernels, 5, [&](std::size_t i) {
     return i != 0 && bad.kernels[i].start < bad.kernels[i - 1].end;
