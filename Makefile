@@ -32,8 +32,8 @@ bench:  ## build and run the benchmarks
 	@cmake --preset release >/dev/null
 	@cmake --build build --target bench
 
-fuzz:  ## fuzz what reads others' files, ten minutes in all (needs clang-16)
-	@scripts/setup test
+fuzz:  ## fuzz what reads others' files, ten minutes in all (with clang-16, which it installs)
+	@scripts/setup fuzz
 	@scripts/fuzz
 
 format:  ## format all sources in place
