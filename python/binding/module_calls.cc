@@ -14,18 +14,20 @@
 namespace layertrace::python {
 namespace {
 
-// Which layer a module was found to be, seen from a caller. Direct-mapped; guarded by the GIL.
-struct CacheEntry {
+// Which layer a module was found to be, seen from a caller. Direct-mapped; guarded by the GIL. Two
+// in a line of the cache: a call finds its entry where nothing has been for a whole step.
+struct alignas(32) CacheEntry {
   PyObject* module = nullptr;
   PyObject* reference = nullptr;  // weak: tells whether the module at the address is still the same
-  std::uint64_t session = 0;
+  std::uint32_t session = 0;
   std::uint32_t caller = 0;
   std::uint32_t layer = 0;
   bool folded = false;
 };
+static_assert(sizeof(CacheEntry) == 32);
 constexpr std::size_t kCacheSize = 4096;
 std::array<CacheEntry, kCacheSize> cache;
-std::uint64_t session = 0;
+std::uint32_t session = 0;
 
 CacheEntry& cache_entry(PyObject* module, std::uint32_t caller) {
   constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15;

@@ -90,7 +90,7 @@ std::variant<Config::Fault, std::string> read_fault(std::string_view entry) {
 
 std::span<const FaultName> fault_names() noexcept { return kFaultNames; }
 
-std::optional<std::uint64_t> Config::fault(FaultKind kind) const noexcept {
+std::optional<std::uint64_t> Config::find_fault(FaultKind kind) const noexcept {
   const auto found =
       std::find_if(faults.begin(), faults.end(), [&](const Fault& f) { return f.kind == kind; });
   if (found == faults.end()) return std::nullopt;

@@ -62,13 +62,18 @@ struct Config {
   };
   std::vector<Fault> faults;
 
-  // The fault's N, if it was asked for.
-  std::optional<std::uint64_t> fault(FaultKind kind) const noexcept;
+  // The fault's N, if it was asked for. Mostly none was.
+  std::optional<std::uint64_t> fault(FaultKind kind) const noexcept {
+    return faults.empty() ? std::nullopt : find_fault(kind);
+  }
   // Whether the fault comes with this one of many, which are counted from 1.
   bool fault_at(FaultKind kind, std::uint64_t count) const noexcept {
     const std::uint64_t n = fault(kind).value_or(0);
     return n != 0 && count % n == 0;
   }
+
+ private:
+  std::optional<std::uint64_t> find_fault(FaultKind kind) const noexcept;
 };
 
 // Looks up an environment variable; nullptr for one that is not set.

@@ -1,6 +1,9 @@
 // What happens on the simulated machine, told to who wants to know. CUPTI's stand-in is one.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "core/cost_model.h"
@@ -109,13 +112,50 @@ struct ResourceChange {
   const GraphExec* exec = nullptr;
 };
 
+// Functions by their numbers, a bit each.
+class FunctionSet {
+ public:
+  static constexpr std::uint32_t kFunctions = 1024;  // of each API; there are fewer
+
+  bool has(Api api, std::uint32_t id) const noexcept {
+    if (id >= kFunctions) return false;
+    const Word word = words_[index_of(api)][id / kBits].load(std::memory_order_relaxed);
+    return (word >> (id % kBits) & 1) != 0;
+  }
+  void set(Api api, std::uint32_t id, bool on) noexcept {
+    if (id >= kFunctions) return;
+    std::atomic<Word>& word = words_[index_of(api)][id / kBits];
+    const Word bit = Word{1} << (id % kBits);
+    if (on) {
+      word.fetch_or(bit, std::memory_order_relaxed);
+    } else {
+      word.fetch_and(~bit, std::memory_order_relaxed);
+    }
+  }
+  bool empty() const noexcept {
+    for (const auto& api : words_) {
+      for (const auto& word : api) {
+        if (word.load(std::memory_order_relaxed) != 0) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr std::uint32_t kBits = 64;
+  static std::size_t index_of(Api api) noexcept { return static_cast<std::size_t>(api); }
+
+  std::array<std::array<std::atomic<Word>, kFunctions / kBits>, 2> words_{};
+};
+
 // Each is called on the thread that does it, and may not wait for the machine.
 class Observer {
  public:
   virtual ~Observer() = default;
-  // Whether it wants to know of calls of that function: programs make very many of which nobody
-  // does.
-  virtual bool watches(Api api, std::uint32_t id) const noexcept = 0;
+  // Whether it wants to know of calls of that function. Programs make very many of which nobody
+  // does: asking must cost nothing.
+  bool watches(Api api, std::uint32_t id) const noexcept { return watched_.has(api, id); }
   virtual void on_enter(ApiCall& call) = 0;
   virtual void on_leave(ApiCall& call) = 0;
   virtual void on_activity(const Activity& activity) = 0;
@@ -123,6 +163,9 @@ class Observer {
   virtual void on_event(const EventMark& mark) = 0;
   virtual void on_graph_run(const GraphRun& run) = 0;
   virtual void on_resource(const ResourceChange& change) = 0;
+
+ protected:
+  FunctionSet watched_;
 };
 
 }  // namespace simgpu

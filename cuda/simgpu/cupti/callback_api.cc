@@ -22,6 +22,7 @@ bool is_subscriber(CUpti_SubscriberHandle handle) {
 void enable_domain(CUpti_CallbackDomain domain, bool on) {
   for (std::uint32_t id = 1; id < Subscription::kCallbacks; ++id)
     subscription().enable(domain, id, on);
+  Tool::instance().update_watch();
 }
 
 CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
@@ -64,6 +65,10 @@ SIMGPU_API CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHand
   if (!is_subscriber(handle) || !is_domain(domain) || cbid >= Subscription::kCallbacks)
     return CUPTI_ERROR_INVALID_PARAMETER;
   subscription().enable(domain, cbid, enable != 0);
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API)
+    Tool::instance().update_watch(simgpu::Api::kRuntime, cbid);
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+    Tool::instance().update_watch(simgpu::Api::kDriver, cbid);
   return CUPTI_SUCCESS;
 }
 

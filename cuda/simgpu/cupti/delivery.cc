@@ -13,12 +13,6 @@
 #include "core/machine.h"
 
 namespace simgpu::cupti {
-namespace {
-
-// So many wait before they are moved into buffers without being asked for.
-constexpr std::size_t kManyRecords = 2048;
-
-}  // namespace
 
 void Delivery::set_callbacks(CUpti_BuffersCallbackRequestFunc request_buffer,
                              CUpti_BuffersCallbackCompleteFunc complete_buffer) {
@@ -62,20 +56,14 @@ Delivery::Buffer Delivery::request() {
   return buffer;
 }
 
-void Delivery::add(const Record& record) {
-  if (!asked_.load(std::memory_order_relaxed) && has_callbacks() && !asked_.exchange(true)) {
-    const Buffer fresh = request();  // outside the lock: it is the client's code
-    const std::lock_guard lock(mutex_);
-    if (fresh.memory != nullptr) spares_.push_back(fresh);
-  }
-  std::size_t count = 0;
-  {
-    const std::lock_guard lock(new_lock_);
-    new_.push(record);
-    count = new_.count();
-    new_count_.store(count, std::memory_order_relaxed);
-  }
-  if (count != kManyRecords) return;
+void Delivery::ask() {
+  if (!has_callbacks() || asked_.exchange(true)) return;
+  const Buffer fresh = request();  // outside the lock: it is the client's code
+  const std::lock_guard lock(mutex_);
+  if (fresh.memory != nullptr) spares_.push_back(fresh);
+}
+
+void Delivery::wake() {
   // The thread of ours has either not looked yet, or sleeps: between the two it holds this.
   { const std::lock_guard lock(mutex_); }
   wake_.notify_one();
@@ -151,11 +139,9 @@ void Delivery::sort_new() {
 void Delivery::put_ready(RecordQueue& records, std::uint64_t now_ns, bool forced) {
   for (; !records.empty(); records.pop()) {
     const RecordQueue::Entry record = records.front();
-    if (record.head.ready_ns > now_ns) {
-      if (!forced) return;
-      forget_end(record.bytes);
-    }
-    put(record);
+    const bool has_ended = record.head.ready_ns <= now_ns;
+    if (!has_ended && !forced) return;
+    put(record, has_ended);
   }
 }
 
@@ -190,8 +176,18 @@ void Delivery::give_back_spares() {
   for (const Buffer& buffer : unused) complete(buffer);
 }
 
-void Delivery::put(const RecordQueue::Entry& record) {
-  const std::size_t size = record.head.size;
+void Delivery::put(const RecordQueue::Entry& entry, bool has_ended) {
+  if (entry.head.is_kernel_note) {
+    Record record = kernel_record(entry.kernel_note(), entry.head.ready_ns);
+    if (!has_ended) forget_end(record.bytes);
+    put(record.bytes, record.head.size);
+  } else {
+    if (!has_ended) forget_end(entry.bytes);
+    put(entry.bytes, entry.head.size);
+  }
+}
+
+void Delivery::put(const std::byte* record, std::size_t size) {
   if (config().fault_at(FaultKind::kDropRecords, ++records_)) {
     Machine::instance().count_fault(FaultKind::kDropRecords);
     dropped_.fetch_add(1);
@@ -213,7 +209,7 @@ void Delivery::put(const RecordQueue::Entry& record) {
     dropped_.fetch_add(1);
     return;
   }
-  std::memcpy(current_.memory + current_.used, record.bytes, size);
+  std::memcpy(current_.memory + current_.used, record, size);
   current_.used += size;
   ++current_.records;
   if (current_.records == current_.most_records) complete(take_current());

@@ -6,6 +6,7 @@
 #include <cupti.h>
 
 #include <atomic>
+#include <concepts>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -27,8 +28,25 @@ class Delivery {
                      CUpti_BuffersCallbackCompleteFunc complete_buffer);
   bool has_callbacks() const noexcept { return request_.load() != nullptr; }
 
-  // Takes a record. Where there is no buffer, it asks the client for one, on this thread.
-  void add(const Record& record);
+  // Takes a record, or what `push` pushes on the queue, which has to be quick. Where there is no
+  // buffer, it asks the client for one, on this thread.
+  void add(const Record& record) {
+    add([&](RecordQueue& queue) { queue.push(record); });
+  }
+  template <std::invocable<RecordQueue&> Push>
+  void add(const Push& push) {
+    if (!asked_.load(std::memory_order_relaxed)) ask();
+    std::size_t before = 0;
+    std::size_t count = 0;
+    {
+      const std::lock_guard lock(new_lock_);
+      before = new_.count();
+      push(new_);
+      count = new_.count();
+      new_count_.store(count, std::memory_order_relaxed);
+    }
+    if (before < kManyRecords && count >= kManyRecords) wake();
+  }
 
   // Gives back what there is, and returns when the client has it. Forced: also what has not ended,
   // without its end; it is not told again.
@@ -46,6 +64,9 @@ class Delivery {
   void forget_parent() noexcept;
 
  private:
+  // So many wait before they are moved into buffers without being asked for.
+  static constexpr std::size_t kManyRecords = 2048;
+
   struct Buffer {
     std::uint8_t* memory = nullptr;
     std::size_t size = 0;
@@ -54,13 +75,16 @@ class Delivery {
     std::size_t records = 0;
   };
 
+  void ask();
+  void wake();
   void start_thread();  // mutex_ is held
   [[noreturn]] void run();
   // On the thread of ours, or where there is none on the one that flushes.
   void deliver(bool everything, bool forced);
   void sort_new();
   void put_ready(RecordQueue& records, std::uint64_t now_ns, bool forced);
-  void put(const RecordQueue::Entry& record);
+  void put(const RecordQueue::Entry& entry, bool has_ended);
+  void put(const std::byte* record, std::size_t size);
   Buffer take_current();
   void complete(Buffer buffer);
   void give_back_spares();

@@ -3,6 +3,7 @@
 #include <cupti_activity_deprecated.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "core/machine.h"
@@ -13,9 +14,6 @@ namespace {
 constexpr std::uint32_t kOldVersion = 26;      // CUDA 12.8
 constexpr std::uint32_t kAncientVersion = 18;  // CUDA 11.8
 
-std::uint64_t order_of(int device, std::uint32_t stream) {
-  return std::uint64_t{context_id(device)} << 32 | stream;
-}
 constexpr std::uint64_t kHostOrder = 0;
 
 // Kept: asking the system for it takes as long as all the rest of a record.
@@ -51,14 +49,14 @@ std::uint8_t copy_kind(CopyPath path) {
 
 // What both versions of a kernel's record have.
 template <typename T>
-Record make_kernel(const Activity& kernel, Span span, CUpti_ActivityKind kind) {
+Record make_kernel(const KernelNote& kernel, std::uint64_t ready_ns) {
   constexpr std::uint16_t kRegisters = 32;
   T record{};
-  record.kind = kind;
+  record.kind = kernel.kind;
   record.registersPerThread = kRegisters;
-  record.start = span.start;
-  record.end = span.end;
-  record.completed = span.end;
+  record.start = kernel.span.start;
+  record.end = kernel.span.end;
+  record.completed = kernel.span.end;
   record.deviceId = static_cast<std::uint32_t>(kernel.device);
   record.contextId = context_id(kernel.device);
   record.streamId = kernel.stream_id;
@@ -76,7 +74,7 @@ Record make_kernel(const Activity& kernel, Span span, CUpti_ActivityKind kind) {
   record.graphId = kernel.graph;
   record.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
   if constexpr (requires { record.priority; }) record.priority = kernel.priority;
-  return Record::of(record, kernel.slot.end_ns, order_of(kernel.device, kernel.stream_id));
+  return Record::of(record, ready_ns, order_of(kernel.device, kernel.stream_id));
 }
 
 template <typename T>
@@ -250,6 +248,9 @@ std::uint32_t api_version() {
   return is_old_version() ? kOldVersion : CUPTI_API_VERSION;
 }
 std::uint32_t context_id(int device) { return static_cast<std::uint32_t>(device) + 1; }
+std::uint64_t order_of(int device, std::uint32_t stream) {
+  return std::uint64_t{context_id(device)} << 32 | stream;
+}
 
 std::size_t record_size(CUpti_ActivityKind kind) {
   const bool old = is_old_version();
@@ -289,9 +290,24 @@ std::size_t record_size(CUpti_ActivityKind kind) {
   }
 }
 
-Record kernel_record(const Activity& kernel, Span span, CUpti_ActivityKind kind) {
-  return is_old_version() ? make_kernel<CUpti_ActivityKernel9>(kernel, span, kind)
-                          : make_kernel<CUpti_ActivityKernel11>(kernel, span, kind);
+KernelNote::KernelNote(const Activity& kernel, Span when, CUpti_ActivityKind as)
+    : span(when),
+      name(kernel.name),
+      node(kernel.node),
+      shared_bytes(kernel.shared_bytes),
+      correlation(kernel.correlation),
+      graph(kernel.graph),
+      device(kernel.device),
+      stream_id(kernel.stream_id),
+      priority(kernel.priority),
+      kind(as) {
+  std::ranges::copy(kernel.grid, grid);
+  std::ranges::copy(kernel.block, block);
+}
+
+Record kernel_record(const KernelNote& kernel, std::uint64_t ready_ns) {
+  return is_old_version() ? make_kernel<CUpti_ActivityKernel9>(kernel, ready_ns)
+                          : make_kernel<CUpti_ActivityKernel11>(kernel, ready_ns);
 }
 
 Record copy_record(const Activity& copy, Span span) {
@@ -339,7 +355,7 @@ Record fill_record(const Activity& fill, Span span) {
   return Record::of(record, fill.slot.end_ns, order_of(fill.device, fill.stream_id));
 }
 
-Record api_record(const ApiCall& call, Span span, std::uint32_t thread) {
+CUpti_ActivityAPI api_record(const ApiCall& call, Span span, std::uint32_t thread) {
   CUpti_ActivityAPI record{};
   record.kind =
       call.api == Api::kRuntime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
@@ -350,17 +366,17 @@ Record api_record(const ApiCall& call, Span span, std::uint32_t thread) {
   record.threadId = thread;
   record.correlationId = call.correlation;
   record.returnValue = static_cast<std::uint32_t>(call.result);
-  return Record::of(record, 0, kHostOrder);
+  return record;
 }
 
-Record correlation_record(CUpti_ExternalCorrelationKind kind, std::uint64_t id,
-                          std::uint32_t correlation) {
+CUpti_ActivityExternalCorrelation correlation_record(CUpti_ExternalCorrelationKind kind,
+                                                     std::uint64_t id, std::uint32_t correlation) {
   CUpti_ActivityExternalCorrelation record{};
   record.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
   record.externalKind = kind;
   record.externalId = id;
   record.correlationId = correlation;
-  return Record::of(record, 0, kHostOrder);
+  return record;
 }
 
 Record synchronization_record(const Synchronization& synchronization, Span span) {

@@ -17,7 +17,8 @@ namespace simgpu::cupti {
 struct RecordHead {
   std::uint64_t ready_ns = 0;  // when what it tells of has ended, on the clock of the machine
   std::uint64_t order = 0;     // records of one order stay in it; others may overtake
-  std::size_t size = 0;
+  std::uint32_t size = 0;
+  bool is_kernel_note = false;  // of which the record is still to be made
 };
 
 // One record on its way to the client.
@@ -42,6 +43,26 @@ struct Span {
   std::uint64_t end = 0;
 };
 
+// A kernel that ran. Its record has 208 bytes, most of them zeros, and the program's threads wait
+// until it is kept: so this is kept instead, and the record is made from it when it is delivered.
+struct KernelNote {
+  Span span;
+  const char* name = "";
+  std::uint64_t node = 0;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t shared_bytes = 0;
+  std::uint32_t correlation = 0;
+  std::uint32_t graph = 0;
+  int device = 0;
+  std::uint32_t stream_id = 0;
+  int priority = 0;
+  CUpti_ActivityKind kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+
+  KernelNote() = default;
+  KernelNote(const Activity& kernel, Span when, CUpti_ActivityKind as);
+};
+
 const Config& config();
 bool is_old_version();        // the fault
 std::uint32_t api_version();  // as cuptiGetVersion tells it
@@ -50,13 +71,16 @@ std::uint32_t context_id(int device);
 // The size of a record of that kind; 0 for one that is never made here.
 std::size_t record_size(CUpti_ActivityKind kind);
 
-Record kernel_record(const Activity& kernel, Span span, CUpti_ActivityKind kind);
+// Records of one stream of a device have one order.
+std::uint64_t order_of(int device, std::uint32_t stream);
+
+Record kernel_record(const KernelNote& kernel, std::uint64_t ready_ns);
 Record copy_record(const Activity& copy, Span span);
 Record peer_copy_record(const Activity& copy, Span span);
 Record fill_record(const Activity& fill, Span span);
-Record api_record(const ApiCall& call, Span span, std::uint32_t thread);
-Record correlation_record(CUpti_ExternalCorrelationKind kind, std::uint64_t id,
-                          std::uint32_t correlation);
+CUpti_ActivityAPI api_record(const ApiCall& call, Span span, std::uint32_t thread);
+CUpti_ActivityExternalCorrelation correlation_record(CUpti_ExternalCorrelationKind kind,
+                                                     std::uint64_t id, std::uint32_t correlation);
 Record synchronization_record(const Synchronization& synchronization, Span span);
 Record event_record(const EventMark& mark, std::uint64_t time);
 Record graph_record(const GraphRun& run, Span span);

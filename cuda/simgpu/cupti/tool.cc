@@ -73,16 +73,30 @@ void Tool::enable(CUpti_ActivityKind kind, bool on) {
 
 void Tool::enable_function(Api api, std::uint32_t id, bool on) {
   if (id < kFunctions) recorded_[index_of(api)][id] = on;
-  update_watch();
+  update_watch(api, id);
 }
 
 void Tool::update_watch() {
   const std::lock_guard lock(watch_mutex_);
-  const auto has_any = [](const auto& list) {
-    return std::any_of(list.begin(), list.end(), [](const auto& each) { return each.load(); });
-  };
-  const bool wanted = subscription_.is_active() || has_any(enabled_) || has_any(recorded_[0]) ||
-                      has_any(recorded_[1]);
+  for (const Api api : {Api::kRuntime, Api::kDriver}) {
+    for (std::uint32_t id = 0; id < kFunctions; ++id) {
+      if (const bool wanted = wants(api, id); wanted != watches(api, id))
+        watched_.set(api, id, wanted);
+    }
+  }
+  observe();
+}
+
+void Tool::update_watch(Api api, std::uint32_t id) {
+  const std::lock_guard lock(watch_mutex_);
+  watched_.set(api, id, wants(api, id));
+  observe();
+}
+
+void Tool::observe() {
+  const bool wanted =
+      subscription_.is_active() || !watched_.empty() ||
+      std::any_of(enabled_.begin(), enabled_.end(), [](const auto& each) { return each.load(); });
   Machine::instance().set_observer(wanted ? this : nullptr);
 }
 
@@ -142,7 +156,7 @@ bool Tool::tells_of_calls() const noexcept {
          enabled(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) || enabled(CUPTI_ACTIVITY_KIND_STREAM);
 }
 
-bool Tool::watches(Api api, std::uint32_t id) const noexcept {
+bool Tool::wants(Api api, std::uint32_t id) const noexcept {
   return records(api, id) || subscription_.watches(api, id) || tells_of_calls();
 }
 
@@ -155,16 +169,19 @@ void Tool::on_enter(ApiCall& call) {
 void Tool::on_leave(ApiCall& call) {
   subscription_.on_leave(call);
   if (!records(call.api, call.id)) return;
-  if (enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) {
+  const auto& own_ids = ids;
+  const bool tells_ids = enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+  const CUpti_ActivityAPI record =
+      api_record(call, {call.entered_at, timestamps_.now()}, thread_id());
+  delivery_.add([&](RecordQueue& queue) {
     // The innermost of each kind.
-    const auto& own_ids = ids;
-    for (std::size_t kind = 0; kind < own_ids.size(); ++kind) {
+    for (std::size_t kind = 0; tells_ids && kind < own_ids.size(); ++kind) {
       if (own_ids[kind].empty()) continue;
-      delivery_.add(correlation_record(static_cast<CUpti_ExternalCorrelationKind>(kind),
-                                       own_ids[kind].back(), call.correlation));
+      queue.push_host(correlation_record(static_cast<CUpti_ExternalCorrelationKind>(kind),
+                                         own_ids[kind].back(), call.correlation));
     }
-  }
-  delivery_.add(api_record(call, {call.entered_at, timestamps_.now()}, thread_id()));
+    queue.push_host(record);
+  });
 }
 
 Span Tool::span_of(const Slot& slot) const {
@@ -214,6 +231,20 @@ void Tool::spoil(Record& record) {
   if (is_nth(FaultKind::kZeroTimestamps)) *fields.start = *fields.end = 0;
 }
 
+void Tool::on_kernel(const Activity& kernel, CUpti_ActivityKind kind) {
+  const KernelNote note(kernel, in_stream(kernel), kind);
+  const std::uint64_t ready_ns = kernel.slot.end_ns;
+  if (spoils_) {
+    Record record = kernel_record(note, ready_ns);
+    spoil(record);
+    delivery_.add(record);
+  } else {
+    delivery_.add([&](RecordQueue& queue) {
+      queue.push(note, ready_ns, order_of(note.device, note.stream_id));
+    });
+  }
+}
+
 void Tool::on_activity(const Activity& activity) {
   const auto deliver = [&](Record record) {
     spoil(record);
@@ -224,10 +255,9 @@ void Tool::on_activity(const Activity& activity) {
   switch (activity.kind) {
     case Activity::Kind::kKernel:
       if (enabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) {
-        deliver(
-            kernel_record(activity, in_stream(activity), CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+        on_kernel(activity, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
       } else if (enabled(CUPTI_ACTIVITY_KIND_KERNEL)) {
-        deliver(kernel_record(activity, in_stream(activity), CUPTI_ACTIVITY_KIND_KERNEL));
+        on_kernel(activity, CUPTI_ACTIVITY_KIND_KERNEL);
       }
       break;
     case Activity::Kind::kCopy:

@@ -36,8 +36,10 @@ class Tool final : public Observer {
   // The device's times of events are told only to those who ask.
   void enable_event_times(bool on) noexcept { event_times_.store(on); }
 
-  // Watches the machine while somebody wants to know something.
+  // Watches the machine while somebody wants to know something: to be called when a subscriber
+  // wants other callbacks, of all functions or of one.
   void update_watch();
+  void update_watch(Api api, std::uint32_t id);
 
   void set_timestamp_callback(CUpti_TimestampCallbackFunc callback);
 
@@ -47,7 +49,6 @@ class Tool final : public Observer {
 
   void flush(bool forced);
 
-  bool watches(Api api, std::uint32_t id) const noexcept override;
   void on_enter(ApiCall& call) override;
   void on_leave(ApiCall& call) override;
   void on_activity(const Activity& activity) override;
@@ -58,16 +59,19 @@ class Tool final : public Observer {
 
  private:
   static constexpr std::size_t kKinds = CUPTI_ACTIVITY_KIND_COUNT;
-  static constexpr std::size_t kFunctions = 1024;
+  static constexpr std::size_t kFunctions = FunctionSet::kFunctions;
 
   Tool();
   void forget_parent() noexcept;
   bool records(Api api, std::uint32_t id) const noexcept;
   bool tells_of_calls() const noexcept;
+  bool wants(Api api, std::uint32_t id) const noexcept;
+  void observe();  // watch_mutex_ is held
   std::uint64_t read_clocks(std::uint32_t correlation) const;
   Span span_of(const Slot& slot) const;
   Span in_stream(const Activity& activity);
   void spoil(Record& record);
+  void on_kernel(const Activity& kernel, CUpti_ActivityKind kind);
 
   std::array<std::atomic<bool>, kKinds> enabled_{};
   std::array<std::array<std::atomic<bool>, kFunctions>, 2> recorded_{};  // by API and function

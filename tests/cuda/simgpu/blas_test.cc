@@ -21,7 +21,12 @@ constexpr float kOne = 1;
 constexpr float kZero = 0;
 
 struct SeenCalls final : Observer {
-  bool watches(Api /*api*/, std::uint32_t /*id*/) const noexcept override { return true; }
+  SeenCalls() {
+    for (std::uint32_t id = 0; id < FunctionSet::kFunctions; ++id) {
+      watched_.set(Api::kRuntime, id, true);
+      watched_.set(Api::kDriver, id, true);
+    }
+  }
   void on_enter(ApiCall& /*call*/) override {}
   void on_leave(ApiCall& call) override { calls.emplace_back(call.function); }
   void on_activity(const Activity& activity) override { kernels.push_back(activity); }

@@ -17,7 +17,6 @@ Config config_with(const char* faults = "") {
 }
 
 struct Seen final : Observer {
-  bool watches(Api /*api*/, std::uint32_t /*id*/) const noexcept override { return true; }
   void on_enter(ApiCall& /*call*/) override {}
   void on_leave(ApiCall& /*call*/) override {}
   void on_activity(const Activity& activity) override { activities.push_back(activity); }
