@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ TREES = ("text", "repr", "json")
 def ended(command: Callable[[], int | None], tried: str) -> int:
     """The exit code of a command; one line on stderr says why it failed. `tried` is what is said
     of an error that is not layertrace's: the model's, or PyTorch's about the device."""
+    sys.argv = sys.argv[:1]  # the rest is the command's, not the model's
     try:
         return command() or 0
     except Error as error:
@@ -44,11 +46,26 @@ def ended(command: Callable[[], int | None], tried: str) -> int:
 
 
 def _said(error: Exception) -> str:
-    """What an error says, with its class where that alone tells what is wrong: KeyError: 'x'."""
+    """What an error says, with its class where that alone tells what is wrong (KeyError: 'x'), and
+    where in the user's own files it came from."""
     name, text = type(error).__name__, str(error)
-    if isinstance(error, (RuntimeError, TypeError, ValueError, ImportError)):
-        return text or name
-    return f"{name}: {text}" if text else name
+    if text == "" or not isinstance(error, (RuntimeError, TypeError, ValueError, ImportError)):
+        text = f"{name}: {text}" if text else name
+    return text + _where(error)
+
+
+def _where(error: Exception) -> str:
+    """The innermost line that is neither layertrace's nor an installed package's."""
+    ours = str(Path(__file__).parent)
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((ours, "<", sys.base_prefix + "/lib"))
+        and "site-packages" not in frame.filename
+    ]
+    if not own:
+        return ""
+    return f" ({os.path.relpath(own[-1].filename)}:{own[-1].lineno}, in {own[-1].name})"
 
 
 # ---- models by name ----
@@ -77,7 +94,10 @@ def built(name: str) -> tuple[torch.nn.Module, Any]:
 
     tried = f"cannot build a model by {name}"
     function = function_of(name, tried)
-    made = function if isinstance(function, Module) else function()
+    try:
+        made = function if isinstance(function, Module) else function()
+    except Exception as error:
+        raise Error(tried, _said(error)) from error
     if isinstance(made, Module):
         return made, None
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Module):

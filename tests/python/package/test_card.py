@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import json
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -534,6 +535,7 @@ def test_metrics_that_a_session_refuses() -> None:
 # ---- The command ----------------------------------------------------------------------------
 
 MODELS = """
+import sys
 import torch
 import layertrace
 
@@ -561,6 +563,10 @@ def slow():
 
 def accuracy(model, data):
     return 0.75
+
+def given_up():
+    assert sys.argv[1:] == []
+    raise ValueError("no such size")
 
 layertrace.add_metric("ones", lambda given: 1, unit="ones")
 """
@@ -688,5 +694,12 @@ def test_the_commands_errors(tmp_path: Path) -> None:
     assert raises.returncode == 1
     assert raises.stderr.startswith("layertrace: cannot call the model: ")
     assert raises.stderr.count("\n") == 1, "no traceback"
+    builder = command(tmp_path, "mymodels:given_up")
+    assert builder.returncode == 1
+    assert re.fullmatch(
+        r"layertrace: cannot build a model by mymodels:given_up: no such size "
+        r"\(mymodels\.py:\d+, in given_up\)\n",
+        builder.stderr,
+    )
     assert command(tmp_path, "mymodels").returncode == 2
     assert command(tmp_path, "mymodels:small", "--names", "a,b").returncode == 2
