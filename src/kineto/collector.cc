@@ -377,7 +377,6 @@ void Collector::metadata(std::string_view key, std::string_view json) {
   if (key == "baseTimeNanoseconds") base_ns_ = parse_whole(json).value_or(0);
   if (key == "deviceProperties") take_devices(json);
   if (key == "distributedInfo") take_ranks(json);
-  if (key == "traceName") run_.program = text();
   if (key == "host_name") run_.host = text();
   if (key == "pytorch_version" || key == "torch_version") run_.torch_version = text();
 }

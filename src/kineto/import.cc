@@ -1,6 +1,7 @@
 #include "kineto/import.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <tuple>
 #include <utility>
 
@@ -59,6 +60,8 @@ Result<ReadTrace> read_trace_json(const std::string& path, const EventReader::Pr
                  "Name a trace that torch.profiler exported"};
   }
   read.run = collector.run();
+  // Of the program nothing is known; what the trace says it is called is mostly a temporary file.
+  read.run.program = std::filesystem::path(path).filename();
   read.run.imported_from = collector.is_kineto() ? "Kineto" : "Chrome JSON";
   read.notes = collector.notes();
   note_damage(*outcome, read.notes);

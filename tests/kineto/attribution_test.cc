@@ -297,6 +297,7 @@ TEST(ImportedPhases, AreStepsOptimizerDataLossAndCommunication) {
   EXPECT_EQ(loaded->steps[1].devices[0].exposed_communication_ns, 44000U);
   EXPECT_EQ(loaded->health.source.events, profile->health.source.events);
   EXPECT_EQ(loaded->run.imported_from, "Kineto");
+  EXPECT_EQ(loaded->run.program, "made_up_trace.json");
 }
 
 TEST(ImportedSteps, LeaveNoActivityOut) {
