@@ -227,6 +227,8 @@ PyObject* descriptor_get(PyObject* /*self*/, PyObject* module, PyObject* /*type*
   if (module == nullptr) Py_RETURN_NONE;
   // nn.Module.__call__ asks twice, and then the answer is known.
   const bool is_plain = spare_call_count != 0 && spare_calls[spare_call_count - 1]->plain == module;
+  if (!is_plain && binding::recording()) [[likely]]  // the call will want it, in a moment
+    __builtin_prefetch(&cache_entry(module, binding::current_layer()));
   PyObject* compiled = is_plain ? nullptr : own_compiled(module);
   if (compiled == nullptr && !is_plain && PyErr_Occurred() != nullptr) return nullptr;
   if (!binding::recording() && watcher == nullptr)
