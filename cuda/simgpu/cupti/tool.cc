@@ -15,14 +15,33 @@ struct Moment {
   std::uint64_t client = 0;
   std::uint32_t correlation = 0;
 };
-thread_local Moment moment;
 
-thread_local std::array<std::vector<std::uint64_t>, CUPTI_EXTERNAL_CORRELATION_KIND_SIZE> ids;
+// What is kept of a thread. Reached by one pointer: every launch wants it, several times.
+struct OfThread {
+  Moment moment;
+  std::array<std::vector<std::uint64_t>, CUPTI_EXTERNAL_CORRELATION_KIND_SIZE> ids;
+  std::uint32_t id = static_cast<std::uint32_t>(gettid());
+};
+constinit thread_local OfThread* of_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 
-std::uint32_t thread_id() {
-  static thread_local const auto id = static_cast<std::uint32_t>(gettid());
-  return id;
+// Made by the thread's first call, and gone with it. A thread that still calls while it ends gets
+// another, which nobody takes away.
+OfThread& make_of_thread() {
+  struct Owner {
+    Owner() : made(std::make_unique<OfThread>()) { of_thread = made.get(); }
+    ~Owner() {
+      if (of_thread == made.get()) of_thread = nullptr;
+    }
+    Owner(const Owner&) = delete;  // the thread's pointer is to what it made
+    Owner& operator=(const Owner&) = delete;
+    std::unique_ptr<OfThread> made;
+  };
+  static thread_local const Owner owner;
+  if (of_thread == nullptr) of_thread = new OfThread;
+  return *of_thread;
 }
+
+OfThread& mine() { return of_thread != nullptr ? *of_thread : make_of_thread(); }
 
 bool is_api(CUpti_ActivityKind kind) {
   return kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER;
@@ -111,11 +130,11 @@ void Tool::set_timestamp_callback(CUpti_TimestampCallbackFunc callback) {
 }
 
 void Tool::push(CUpti_ExternalCorrelationKind kind, std::uint64_t id) {
-  ids[static_cast<std::size_t>(kind)].push_back(id);
+  mine().ids[static_cast<std::size_t>(kind)].push_back(id);
 }
 
 bool Tool::pop(CUpti_ExternalCorrelationKind kind, std::uint64_t* id) {
-  std::vector<std::uint64_t>& stack = ids[static_cast<std::size_t>(kind)];
+  std::vector<std::uint64_t>& stack = mine().ids[static_cast<std::size_t>(kind)];
   if (stack.empty()) return false;
   if (id != nullptr) *id = stack.back();
   stack.pop_back();
@@ -128,7 +147,7 @@ void Tool::flush(bool forced) {
   delivery_.flush(forced);
   if (enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
     delivery_.add(overhead_record(CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
-                                  {start, timestamps_.now()}, thread_id()));
+                                  {start, timestamps_.now()}, mine().id));
   }
 }
 
@@ -141,6 +160,7 @@ bool Tool::records(Api api, std::uint32_t id) const noexcept {
 std::uint64_t Tool::read_clocks(std::uint32_t correlation) const {
   constexpr int kAttempts = 3;
   const DeviceClock& clock = Machine::instance().clock();
+  Moment& moment = mine().moment;
   std::uint64_t client = timestamps_.now();
   for (int i = 0; i < kAttempts; ++i) {
     moment = {clock.now(), client, correlation};
@@ -169,22 +189,23 @@ void Tool::on_enter(ApiCall& call) {
 void Tool::on_leave(ApiCall& call) {
   subscription_.on_leave(call);
   if (!records(call.api, call.id)) return;
-  const auto& own_ids = ids;
+  const OfThread& thread = mine();
   const bool tells_ids = enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
   const CUpti_ActivityAPI record =
-      api_record(call, {call.entered_at, timestamps_.now()}, thread_id());
+      api_record(call, {call.entered_at, timestamps_.now()}, thread.id);
   delivery_.add([&](RecordQueue& queue) {
     // The innermost of each kind.
-    for (std::size_t kind = 0; tells_ids && kind < own_ids.size(); ++kind) {
-      if (own_ids[kind].empty()) continue;
+    for (std::size_t kind = 0; tells_ids && kind < thread.ids.size(); ++kind) {
+      if (thread.ids[kind].empty()) continue;
       queue.push_host(correlation_record(static_cast<CUpti_ExternalCorrelationKind>(kind),
-                                         own_ids[kind].back(), call.correlation));
+                                         thread.ids[kind].back(), call.correlation));
     }
     queue.push_host(record);
   });
 }
 
 Span Tool::span_of(const Slot& slot) const {
+  const Moment& moment = mine().moment;
   return {timestamps_.at(slot.start_ns, moment.ns, moment.client),
           timestamps_.at(slot.end_ns, moment.ns, moment.client)};
 }
@@ -192,7 +213,7 @@ Span Tool::span_of(const Slot& slot) const {
 // Two clocks are never read at quite the same time; the order in a stream is kept all the same.
 Span Tool::in_stream(const Activity& activity) {
   // Where the call had begun before anybody watched, it was not stamped.
-  if (moment.correlation != activity.correlation) read_clocks(activity.correlation);
+  if (mine().moment.correlation != activity.correlation) read_clocks(activity.correlation);
   Span span = span_of(activity.slot);
   if (activity.node != 0) return span;  // nodes of a graph may run beside each other
   const std::uint64_t stream =
@@ -223,7 +244,7 @@ void Tool::spoil(Record& record) {
   last_end = *fields.end;
   // The record is made within the call that asked for it, when that has been stamped.
   constexpr std::uint64_t kBefore = 1000;  // of the client's units
-  if (is_nth(FaultKind::kEarly)) *fields.start = moment.client - kBefore;
+  if (is_nth(FaultKind::kEarly)) *fields.start = mine().moment.client - kBefore;
   if (last_correlation_ != 0 && is_nth(FaultKind::kDuplicateCorrelation))
     *fields.correlation = last_correlation_;
   last_correlation_ = *fields.correlation;
@@ -277,6 +298,7 @@ void Tool::on_activity(const Activity& activity) {
 void Tool::on_synchronization(const Synchronization& synchronization) {
   subscription_.on_synchronization(synchronization);
   if (!enabled(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
+  const Moment& moment = mine().moment;
   const Span span{timestamps_.at(synchronization.start_ns, moment.ns, moment.client),
                   timestamps_.now()};
   delivery_.add(synchronization_record(synchronization, span));
@@ -284,6 +306,7 @@ void Tool::on_synchronization(const Synchronization& synchronization) {
 
 void Tool::on_event(const EventMark& mark) {
   if (!enabled(CUPTI_ACTIVITY_KIND_CUDA_EVENT)) return;
+  const Moment& moment = mine().moment;
   const std::uint64_t time =
       event_times_ ? timestamps_.at(mark.time_ns, moment.ns, moment.client) : 0;
   delivery_.add(event_record(mark, time));
@@ -299,7 +322,7 @@ void Tool::on_resource(const ResourceChange& change) {
   if (change.kind == ResourceChange::Kind::kContextCreated && enabled(CUPTI_ACTIVITY_KIND_CONTEXT))
     delivery_.add(context_record(change.device));
   if (change.kind == ResourceChange::Kind::kStreamCreated && enabled(CUPTI_ACTIVITY_KIND_STREAM)) {
-    delivery_.add(stream_record(*change.stream, moment.correlation));
+    delivery_.add(stream_record(*change.stream, mine().moment.correlation));
   }
 }
 
