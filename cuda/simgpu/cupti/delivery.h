@@ -65,7 +65,7 @@ class Delivery {
 
  private:
   // So many wait before they are moved into buffers without being asked for.
-  static constexpr std::size_t kManyRecords = 2048;
+  static constexpr std::size_t kManyRecords = 16384;
 
   struct Buffer {
     std::uint8_t* memory = nullptr;
