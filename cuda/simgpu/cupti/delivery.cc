@@ -52,6 +52,10 @@ Delivery::Buffer Delivery::request() {
   Buffer buffer;
   if (const auto ask = request_.load()) ask(&buffer.memory, &buffer.size, &buffer.most_records);
   if (buffer.memory == nullptr) buffer.size = 0;
+  constexpr std::size_t kLeastRecord = 64;
+  constexpr std::size_t kMostRecords = 16384;
+  many_records_.store(std::clamp(buffer.size / kLeastRecord, kFewRecords, kMostRecords),
+                      std::memory_order_relaxed);
   if (zeroed_ && buffer.memory != nullptr) std::memset(buffer.memory, 0, buffer.size);
   return buffer;
 }
@@ -94,7 +98,8 @@ void Delivery::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto asked = [this] {
-      return flushes_asked_ != flushes_done_ || new_count_.load() >= kManyRecords;
+      return flushes_asked_ != flushes_done_ ||
+             new_count_.load() >= many_records_.load(std::memory_order_relaxed);
     };
     if (period_ms_ != 0) {
       wake_.wait_for(lock, std::chrono::milliseconds(period_ms_), asked);

@@ -45,7 +45,8 @@ class Delivery {
       count = new_.count();
       new_count_.store(count, std::memory_order_relaxed);
     }
-    if (before < kManyRecords && count >= kManyRecords) wake();
+    const std::size_t many = many_records_.load(std::memory_order_relaxed);
+    if (before < many && count >= many) wake();
   }
 
   // Gives back what there is, and returns when the client has it. Forced: also what has not ended,
@@ -64,9 +65,6 @@ class Delivery {
   void forget_parent() noexcept;
 
  private:
-  // So many wait before they are moved into buffers without being asked for.
-  static constexpr std::size_t kManyRecords = 16384;
-
   struct Buffer {
     std::uint8_t* memory = nullptr;
     std::size_t size = 0;
@@ -94,6 +92,10 @@ class Delivery {
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
   std::atomic<std::size_t> dropped_{0};
   std::atomic<bool> zeroed_{false};
+  // So many wait before they are moved into buffers without being asked for: about as many as make
+  // one of the client's full. Whenever the thread of ours wakes, the program's are slower.
+  static constexpr std::size_t kFewRecords = 2048;
+  std::atomic<std::size_t> many_records_{kFewRecords};
   std::atomic<bool> asked_{false};  // the client for the buffer that is filled, or will be next
 
   std::mutex mutex_;
