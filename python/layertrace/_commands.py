@@ -4,6 +4,7 @@ a terminal is suited, what is written where, and how they end."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -56,16 +57,26 @@ def _said(error: Exception) -> str:
 
 def _where(error: Exception) -> str:
     """The innermost line that is neither layertrace's nor an installed package's."""
-    ours = str(Path(__file__).parent)
-    own = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((ours, "<", sys.base_prefix + "/lib"))
-        and "site-packages" not in frame.filename
-    ]
+    import torch
+
+    others = [Path(__file__).parent, Path(torch.__file__).parent, Path(os.__file__).parent]
+
+    def is_own(file: str) -> bool:
+        path = Path(file)
+        if not path.is_absolute() or not path.exists():  # of a compiled extension, or of none
+            return False
+        return not any(
+            folder in others or folder.name in ("site-packages", "dist-packages")
+            for folder in path.parents
+        )
+
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_own(frame.filename)]
     if not own:
         return ""
-    return f" ({os.path.relpath(own[-1].filename)}:{own[-1].lineno}, in {own[-1].name})"
+    file = own[-1].filename
+    with contextlib.suppress(OSError):  # the working folder may be gone
+        file = os.path.relpath(file)
+    return f" ({file}:{own[-1].lineno}, in {own[-1].name})"
 
 
 # ---- models by name ----
@@ -96,6 +107,8 @@ def built(name: str) -> tuple[torch.nn.Module, Any]:
     function = function_of(name, tried)
     try:
         made = function if isinstance(function, Module) else function()
+    except (Error, BrokenPipeError):
+        raise
     except Exception as error:
         raise Error(tried, _said(error)) from error
     if isinstance(made, Module):

@@ -65,6 +65,8 @@ void Delivery::ask() {
   const Buffer fresh = request();  // outside the lock: it is the client's code
   const std::lock_guard lock(mutex_);
   if (fresh.memory != nullptr) spares_.push_back(fresh);
+  // A smaller buffer than before: there may be many by now.
+  if (new_count_.load() >= many_records_.load(std::memory_order_relaxed)) wake_.notify_one();
 }
 
 void Delivery::wake() {

@@ -95,7 +95,7 @@ class RecordQueue {
   }
   // At the beginning, if half of it was taken; else in larger memory.
   void make_room(std::size_t count) {
-    constexpr std::size_t kFirst = 4096;
+    constexpr std::size_t kFirst = 64;  // there is one for each stream
     const std::size_t held = end_ - first_;
     if (held + count <= capacity_ / 2) {
       std::memmove(words_.get(), words_.get() + first_, held * sizeof(Word));
