@@ -82,12 +82,12 @@ void tell_optimizer(const void* optimizer, std::uint64_t state_bytes) noexcept {
 detail::Entry enter(std::uint32_t layer, Module module) noexcept {
   ThreadState* thread = recorder::this_thread();
   if (thread == nullptr || layer == kNoLayer) return {};
-  return entry_at(thread->enter_scope(LayerId{layer}, module, next_sequence()));
+  return told_entry_at(thread->enter_scope(LayerId{layer}, module, next_sequence()));
 }
 
 detail::Entry enter_reported(std::string_view name) noexcept {
   ThreadState* thread = recorder::this_thread();
-  return thread != nullptr ? entry_at(enter_reported_region(*thread, name)) : detail::Entry{};
+  return thread != nullptr ? told_entry_at(enter_reported_region(*thread, name)) : detail::Entry{};
 }
 
 void leave(detail::Entry entry, bool thrown) noexcept {

@@ -49,12 +49,16 @@ class NodeScope {
       enter(*node, inputs);
     }
   }
-  ~NodeScope() {
-    if (entry_.place != 0) [[unlikely]]
-      detail::leave(entry_);
-  }
   NodeScope(const NodeScope&) = delete;  // it stands for a stretch of one thread's stack
   NodeScope& operator=(const NodeScope&) = delete;
+
+  // Told whether something was thrown: to ask for it would take as long as the rest.
+  void leave(bool thrown) noexcept {
+    if (place_.depth == 0) [[likely]]
+      return;
+    if (ThreadState* thread = recorder::last_state())
+      thread->leave(place_, next_sequence(), thrown);
+  }
 
  private:
   void enter(torch::autograd::Node& node, const torch::autograd::InputBuffer& inputs) noexcept {
@@ -70,7 +74,7 @@ class NodeScope {
     }
   }
   void enter(ThreadState& thread, const NodeDescription& facts) noexcept {
-    entry_ = entry_at(thread.enter_node(facts.name, facts.value, facts.flags, next_sequence()));
+    place_ = thread.enter_node(facts.name, facts.value, facts.flags, next_sequence());
   }
   // As the engine chooses it.
   static std::optional<c10::Stream> stream_of(torch::autograd::Node& node,
@@ -82,7 +86,7 @@ class NodeScope {
       return std::nullopt;
     }
   }
-  detail::Entry entry_;
+  ThreadState::Place place_;
 };
 
 std::atomic<bool> follow_engine{true};
@@ -140,14 +144,16 @@ void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, N
   static const auto next =
       next_function<void, Engine, std::shared_ptr<GraphTask>&, Node*, InputBuffer&,
                     const std::shared_ptr<ReadyQueue>&>(kEvaluate);
+  NodeScope scope(func, inputs);
   try {
-    const NodeScope scope(func, inputs);
     resume_records(*graph_task);
     next(engine, graph_task, func, inputs, cpu_ready_queue);
   } catch (...) {
+    scope.leave(/*thrown=*/true);
     end_run();
     throw;
   }
+  scope.leave(/*thrown=*/false);
   if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
     end_run_if_idle(*engine, *cpu_ready_queue, *func);
 }

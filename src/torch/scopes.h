@@ -19,9 +19,13 @@ namespace layertrace {
 // The module's layer as seen from what the thread has open.
 LayerId layer_of(ThreadState& thread, const torch::nn::Module& module) noexcept;
 
-// Two whole words: halves that are stored apart and loaded as one make the processor wait.
+// Two whole words: halves that are stored apart and loaded as one make the processor wait. Here of
+// a scope that is told how it was left.
+inline detail::Entry told_entry_at(ThreadState::Place place) noexcept {
+  return {place.depth | std::uint64_t{place.window} << 32, 0};
+}
 inline detail::Entry entry_at(ThreadState::Place place) noexcept {
-  return {place.depth | std::uint64_t{place.window} << 32, std::uncaught_exceptions()};
+  return {told_entry_at(place).place, std::uncaught_exceptions()};
 }
 inline ThreadState::Place place_of(detail::Entry entry) noexcept {
   return {static_cast<std::uint32_t>(entry.place), static_cast<std::uint32_t>(entry.place >> 32)};
