@@ -1,7 +1,9 @@
 #include "kineto/call_join.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace layertrace::kineto {
@@ -23,6 +25,73 @@ std::uint32_t call_of(const std::vector<CallId>& calls, const Trace& trace,
     call = found->event;
   }
   return call;
+}
+
+// Asks a device for one thing that is told of.
+bool asks_for_one(const Trace& trace, const HostEvent& call) {
+  const std::string_view name = trace.names.text(NameId{call.name});
+  const auto has = [name](std::string_view word) { return name.find(word) != name.npos; };
+  return (has("Launch") && !has("GraphLaunch")) || has("emcpy") || has("emset");
+}
+
+bool is_inside(const HostEvent& call, const HostEvent& outer) {
+  return call.thread == outer.thread && call.end_ns <= outer.end_ns;
+}
+
+// Calls that share their id with another, in order of time, and how much each seems to have asked
+// for. Of one that calls another by the same id only the inner one is there.
+struct SharedCalls {
+  struct Count {
+    std::size_t activities = 0;
+    bool is_doubtful = false;
+  };
+  std::vector<std::vector<std::uint32_t>> by_id;
+  std::unordered_map<std::uint32_t, Count> counts;
+};
+
+SharedCalls find_shared(const std::vector<CallId>& calls, const Trace& trace) {
+  SharedCalls shared;
+  for (std::size_t first = 0, end = 0; first < calls.size(); first = end) {
+    std::vector<std::uint32_t> events;
+    for (end = first; end < calls.size() && calls[end].correlation == calls[first].correlation;
+         ++end) {
+      const std::uint32_t event = calls[end].event;
+      if (!events.empty() && is_inside(trace.host[event], trace.host[events.back()]))
+        events.pop_back();
+      events.push_back(event);
+    }
+    if (events.size() < 2) continue;
+    for (const std::uint32_t event : events) shared.counts[event] = {};
+    shared.by_id.push_back(std::move(events));
+  }
+  return shared;
+}
+
+// Of two calls with one id, each has what it asked for before the other begins; or else nothing
+// tells which of them asked for what comes later.
+void doubt_shared(const std::vector<CallId>& calls, Trace& trace) {
+  SharedCalls shared = find_shared(calls, trace);
+  if (shared.by_id.empty()) return;
+  for (const DeviceEvent& device : trace.device) {
+    const auto found = shared.counts.find(device.call);
+    if (found != shared.counts.end()) ++found->second.activities;
+  }
+  for (const std::vector<std::uint32_t>& events : shared.by_id) {
+    bool is_owed = false;  // an earlier one's
+    for (const std::uint32_t event : events) {
+      SharedCalls::Count& count = shared.counts[event];
+      const bool is_single = asks_for_one(trace, trace.host[event]);
+      is_owed |= is_single && count.activities > 1;
+      count.is_doubtful = is_owed;
+      is_owed |= is_single && count.activities == 0;
+    }
+  }
+  for (DeviceEvent& device : trace.device) {
+    const auto found = shared.counts.find(device.call);
+    if (found == shared.counts.end() || !found->second.is_doubtful) continue;
+    device.call = kNoCall;
+    device.shares_correlation = true;
+  }
 }
 
 std::uint32_t flow_of(const Trace& trace, std::uint64_t id) {
@@ -77,11 +146,15 @@ JoinedCalls join_calls(Trace& trace) {
 
   for (DeviceEvent& device : trace.device) {
     if (device.has_correlation) device.call = call_of(calls, trace, device);
+  }
+  doubt_shared(calls, trace);
+  for (DeviceEvent& device : trace.device) {
     if (device.call != kNoCall) {
       device.order = device.call;
       continue;
     }
-    if (device.has_correlation) device.flow = flow_of(trace, device.correlation);
+    if (device.has_correlation && !device.shares_correlation)
+      device.flow = flow_of(trace, device.correlation);
     device.order = order_at(
         trace, device.flow != kNoCall ? trace.launch_flows[device.flow].ns : device.start_ns);
   }

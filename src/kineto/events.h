@@ -75,6 +75,7 @@ struct DeviceEvent {
   DeviceKind kind = DeviceKind::kKernel;
   bool is_collective = false;
   bool has_correlation = false;
+  bool shares_correlation = false;  // with others, so that nothing tells which call asked for it
 };
 
 // One end of a flow between two events on the host, or from the host to a device.

@@ -68,9 +68,10 @@ void Sweep::hand_on(const DeviceEvent& device) {
   } else {
     const bool is_early =
         device.correlation < joined_.first_correlation || device.start_ns < joined_.first_ns;
-    span.cause = !device.has_correlation ? Cause::kNoCorrelation
-                 : is_early              ? Cause::kBeforeWindow
-                                         : Cause::kNoLaunch;
+    span.cause = !device.has_correlation     ? Cause::kNoCorrelation
+                 : device.shares_correlation ? Cause::kSharedCorrelation
+                 : is_early                  ? Cause::kBeforeWindow
+                                             : Cause::kNoLaunch;
   }
   if (device.is_collective) {
     span.phase = Phase::kCommunication;

@@ -104,6 +104,42 @@ TEST(ImportedKernels, OfOneCorrelationTwiceGoWithTheLastLaunchBeforeThem) {
   EXPECT_EQ(activities(*profile, "Net_1", Phase::kForward), 1);
 }
 
+// The second launch comes before the first one's kernel: either kernel may be either's.
+TEST(ImportedKernels, OfACorrelationThatOthersShareAreNotGuessedAt) {
+  const auto profile = MadeUpTrace()
+                           .module("Net_0", 100, 300)
+                           .module("Linear_0", 110, 20)
+                           .launch(7, 112)
+                           .module("Linear_1", 140, 20)
+                           .launch(7, 142)
+                           .module("Linear_2", 300, 20)
+                           .launch(8, 302)
+                           .kernel(7, 200, 5)
+                           .kernel(7, 210, 5)
+                           .kernel(8, 310, 5)
+                           .import();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(profile->health.activities, 3U);
+  EXPECT_EQ(activities(*profile, "Net_0.Linear_1", Phase::kForward), 0);
+  EXPECT_EQ(activities(*profile, "Net_0.Linear_2", Phase::kForward), 1);
+  ASSERT_EQ(profile->health.unattributed.size(), 1U);
+  EXPECT_EQ(profile->health.unattributed[0].cause,
+            "has the correlation id of something else that the device did");
+  EXPECT_EQ(profile->health.unattributed[0].count, 2U);
+}
+
+// As a runtime's call that calls the driver's.
+TEST(ImportedKernels, OfACallInsideAnotherOfTheSameCorrelationBelongToIt) {
+  const auto profile = MadeUpTrace()
+                           .module("Net_0", 100, 300)
+                           .x("cuda_runtime", "cudaLaunchKernel", 110, 10, R"("correlation": 7)")
+                           .x("cuda_driver", "cuLaunchKernel", 112, 5, R"("correlation": 7)")
+                           .kernel(7, 200, 5)
+                           .import();
+  ASSERT_TRUE(profile);
+  EXPECT_EQ(activities(*profile, "Net_0", Phase::kForward), 1);
+}
+
 TEST(ImportedBackward, BelongsToTheForwardsModuleBySequenceNumber) {
   const auto profile = MadeUpTrace()
                            .module("Net_0", 100, 100)
