@@ -61,11 +61,19 @@ std::string summary(const Profile& profile, const std::string& output) {
   if (health.activities != 0)
     text += fmt::format(", {:.1f} % of their time attributed", 100 * health.attributed_share);
   text += '\n';
+  for (const Unattributed& group : health.rejected) {
+    text += fmt::format("note: {} of these could not be kept: {}\n", group.count, group.cause);
+  }
   for (const std::string& note : health.notes) text += "note: " + note + '\n';
   return text;
 }
 
 int run_import(const ImportArguments& arguments) {
+  if (arguments.output == "-") {
+    return tell_error({"cannot write to the standard output", "a trace is put together in a file",
+                       "Give the name of one: -o run.pftrace"},
+                      kUsageError);
+  }
   ProgressBar bar;
   ImportOptions options{.output = arguments.output.empty() ? output_for(arguments.file)
                                                            : arguments.output};

@@ -654,6 +654,13 @@ def register_shapes(kind: type[T], tensors: Callable[[T], Iterable[object]]) -> 
     _core.register_shapes(kind, tensors)
 
 
+def _path(path: str | os.PathLike[str]) -> str:
+    text = os.fspath(path)
+    if "\0" in text:  # the system would cut it there
+        raise ValueError(f"a path cannot hold a null character: {text!r}")
+    return text
+
+
 def import_trace(
     path: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
 ) -> Profile:
@@ -665,7 +672,7 @@ def import_trace(
         profile = layertrace.import_trace("trace.json.gz", "run.pftrace")
         print(profile.tree())
     """
-    return _core.import_trace(os.fspath(path), "" if output is None else os.fspath(output))
+    return _core.import_trace(_path(path), "" if output is None else _path(output))
 
 
 def load(path: str | os.PathLike[str]) -> Profile:
@@ -673,4 +680,4 @@ def load(path: str | os.PathLike[str]) -> Profile:
 
     A file that was cut off (the program was killed) gives what it holds, with `health.cut` set.
     """
-    return _core.load(os.fspath(path))
+    return _core.load(_path(path))

@@ -213,6 +213,7 @@ ARGUMENTS = {
     "sort": (["tree", SAMPLE, "--sort", "frobs"], USAGE_ERROR, "definition"),
     "start": (["tree", SAMPLE, "--start", "blocks.77"], FILE_ERROR, "blocks.77"),
     "format": (["layers", SAMPLE, "--format", "xml"], USAGE_ERROR, "json"),
+    "import to a pipe": (["import", SAMPLE, "-o", "-"], USAGE_ERROR, "-o run.pftrace"),
     "port": (["view", SAMPLE, "--port", "99999"], USAGE_ERROR, "--port"),
     "view of nothing": (["view", "none.pftrace", "--no-browser"], FILE_ERROR, "none.pftrace"),
 }

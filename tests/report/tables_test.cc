@@ -232,5 +232,22 @@ TEST(Tables, LedgerAddsUp) {
   EXPECT_EQ(texts(ledger, "names")[1], "aten::add ×2, aten::mul ×1");
 }
 
+TEST(Tables, LedgerOfAnImportAddsUp) {
+  Profile net = made::small_net();
+  net.health.rejected = {{.cause = "a negative duration", .count = 4, .ns = 0, .names = {}}};
+  net.health.source = {.events = 2000, .kept = 1500, .merged = 400, .left_out = {}};
+  net.health.source.left_out = {
+      {.cause = "a negative duration", .count = 100, .ns = 0, .names = {}}};
+  const Table ledger = made_table(net, TableKind::kLedger);
+  EXPECT_THAT(texts(ledger, "cause"),
+              ElementsAre("attributed", "launched by a thread with no scope",
+                          "could not be kept: a negative duration", "attributed",
+                          "made before the recording began", "kept", "parts of those",
+                          "left out: a negative duration"));
+  const auto counts = numbers(ledger, "count");
+  EXPECT_EQ(counts[0] + counts[1] + counts[2], 1204);
+  EXPECT_EQ(counts[5] + counts[6] + counts[7], 2000);
+}
+
 }  // namespace
 }  // namespace layertrace

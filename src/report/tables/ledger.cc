@@ -34,6 +34,7 @@ void add_activities(const Health& health, Rows& rows) {
     count -= std::min(count, group.count);
     ns -= std::min(ns, group.ns);
   }
+  for (const Unattributed& group : health.rejected) count -= std::min(count, group.count);
   const auto whole = static_cast<double>(health.activity_ns);
   rows.push_back({"activities", "attributed", static_cast<double>(count), cell(ns), whole});
   if (health.inferred > 0) {
@@ -43,6 +44,10 @@ void add_activities(const Health& health, Rows& rows) {
   for (const Unattributed& group : health.unattributed) {
     rows.push_back({"activities", group.cause, static_cast<double>(group.count), cell(group.ns),
                     whole, group.names});
+  }
+  for (const Unattributed& group : health.rejected) {
+    rows.push_back(
+        {"activities", "could not be kept: " + group.cause, static_cast<double>(group.count)});
   }
 }
 
@@ -58,8 +63,26 @@ void add_nodes(const Health& health, Rows& rows) {
   }
 }
 
+// Of an imported trace: what became of its events.
+void add_source(const SourceEvents& source, Rows& rows) {
+  if (source.events == 0) return;
+  const auto whole = static_cast<double>(source.events);
+  rows.push_back({"events of the source", "kept", static_cast<double>(source.kept), {}, whole});
+  if (source.merged > 0) {
+    rows.push_back(
+        {"events of the source", "parts of those", static_cast<double>(source.merged), {}, whole});
+  }
+  for (const Unattributed& group : source.left_out) {
+    rows.push_back({"events of the source",
+                    "left out: " + group.cause,
+                    static_cast<double>(group.count),
+                    {},
+                    whole});
+  }
+}
+
 void add_records(const Health& health, Rows& rows) {
-  if (health.emitted > 0) {
+  if (health.emitted > 0 && health.source.events == 0) {
     const auto whole = static_cast<double>(health.emitted);
     rows.push_back({"records", "kept", static_cast<double>(health.recorded), {}, whole});
     if (health.dropped > 0)
@@ -125,6 +148,7 @@ Table ledger_table(const Profile& profile, const TableOptions& /*options*/) {
   Rows rows;
   add_activities(profile.health, rows);
   add_nodes(profile.health, rows);
+  add_source(profile.health.source, rows);
   add_records(profile.health, rows);
   add_idle(profile, rows);
   Sheet<LedgerRow> sheet("ledger", std::move(rows));

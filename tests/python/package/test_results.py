@@ -400,3 +400,11 @@ def test_columns_that_are_none_of_these() -> None:
             profile.tree(columns=wrong)  # type: ignore[arg-type]
     with pytest.raises(layertrace.Error, match=r'"colour" as a column.*Use one of: type, '):
         profile.tree(columns="type,colour")
+
+
+def test_a_path_is_not_cut_at_a_null_character(tmp_path: Path) -> None:
+    for read in (layertrace.load, layertrace.import_trace):
+        with pytest.raises(ValueError, match="null character"):
+            read(f"{tmp_path}/a.json\0b")
+    with pytest.raises(ValueError, match="null character"):
+        layertrace.import_trace(tmp_path / "a.json", f"{tmp_path}/out\0.pftrace")
