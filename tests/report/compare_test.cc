@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -204,6 +205,18 @@ TEST(Compare, SeesAStepOfWhichEachPartChangedByAnotherFactor) {
   const Comparison comparison = compare({NoisyRun(2, 30, 10, 0.02).make(), slow.make()});
   EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kSlower);
   EXPECT_THAT(why(comparison, "step_ms > +50%"), HasSubstr("step_ms went from"));
+}
+
+// Runs that have hardly anything in common.
+TEST(Compare, SeesThreeStepsThatLieFarApart) {
+  constexpr std::array<double, 4> kFactors{4, 2.5, 1, 0.5};
+  NoisyRun slow(1, 30, 3, 0.02);
+  for (std::size_t block = 0; block < 30; ++block) slow.slow_down_all(block, kFactors[block % 4]);
+  const Comparison comparison = compare({NoisyRun(2, 30, 3, 0.02).make(), slow.make()});
+  EXPECT_EQ(verdict_of(comparison, "total", "", "step_ms"), Verdict::kSlower);
+  const Comparison equal =
+      compare({NoisyRun(2, 30, 3, 0.02).make(), NoisyRun(3, 30, 3, 0.02).make()});
+  EXPECT_EQ(verdict_of(equal, "total", "", "step_ms"), Verdict::kWithinNoise);
 }
 
 TEST(Compare, JudgesNothingByASingleStep) {

@@ -216,6 +216,9 @@ class Comparer {
           scatter = std::min(scatter, noise.scatter_against(new_time.quiet - old_time.quiet));
         const double common = is_whole ? 0 : noise.common(phases_of(metric, known_[run]));
         side.chance = chance_of(old_time, new_time, scatter, common, options_.min_change);
+        // So few steps that no statistics believe it; but no equal runs lie so far apart.
+        if (is_total && lie_apart(before.stat, after.stat) && is_beyond_doubt(old_time, new_time))
+          side.chance = 0;
         side.verdict = Verdict::kWithinNoise;
         return;
       }

@@ -215,6 +215,14 @@ double chance_of(const TimeOfRun& before, const TimeOfRun& after, double scatter
   return chance_of_t(beyond / error, static_cast<double>(before.steps + after.steps - 2));
 }
 
+bool is_beyond_doubt(const TimeOfRun& before, const TimeOfRun& after) noexcept {
+  constexpr std::uint64_t kLeastSteps = 3;
+  constexpr double kTimes = 4;
+  if (before.quiet <= 0 || after.quiet <= 0) return false;
+  return std::min(before.steps, after.steps) >= kLeastSteps &&
+         std::abs(std::log(after.quiet / before.quiet)) >= kTimes * kMostOfEqualRuns;
+}
+
 double largest_believed(std::vector<double> chances, double error_rate) {
   std::ranges::sort(chances);
   const auto count = static_cast<double>(chances.size());

@@ -78,6 +78,10 @@ struct TimeOfRun {
 double chance_of(const TimeOfRun& before, const TimeOfRun& after, double scatter, double common,
                  double min_change);
 
+// Both with three steps or more, undisturbed half as long again or more: several times what equal
+// runs were seen to differ by.
+bool is_beyond_doubt(const TimeOfRun& before, const TimeOfRun& after) noexcept;
+
 // How likely is such a value or a larger one of Student's t with so many degrees of freedom, both
 // ways?
 double chance_of_t(double t, double degrees);
