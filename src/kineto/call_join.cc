@@ -30,7 +30,9 @@ std::uint32_t call_of(const std::vector<CallId>& calls, const Trace& trace,
 // Asks a device for one thing that is told of.
 bool asks_for_one(const Trace& trace, const HostEvent& call) {
   const std::string_view name = trace.names.text(NameId{call.name});
-  const auto has = [name](std::string_view word) { return name.find(word) != name.npos; };
+  const auto has = [name](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  };
   return (has("Launch") && !has("GraphLaunch")) || has("emcpy") || has("emset");
 }
 
