@@ -1,6 +1,7 @@
 #include "kineto/call_join.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -17,14 +18,12 @@ struct CallId {
 // Of several with the same id, the last that began before it.
 std::uint32_t call_of(const std::vector<CallId>& calls, const Trace& trace,
                       const DeviceEvent& device) {
-  auto found = std::ranges::lower_bound(calls, device.correlation, {}, &CallId::correlation);
-  if (found == calls.end() || found->correlation != device.correlation) return kNoCall;
-  std::uint32_t call = found->event;
-  for (++found; found != calls.end() && found->correlation == device.correlation; ++found) {
-    if (trace.host[found->event].start_ns > device.start_ns) break;
-    call = found->event;
-  }
-  return call;
+  const auto same = std::ranges::equal_range(calls, device.correlation, {}, &CallId::correlation);
+  if (same.empty()) return kNoCall;
+  const auto later = std::ranges::upper_bound(
+      same, device.start_ns, {},
+      [&trace](const CallId& call) { return trace.host[call.event].start_ns; });
+  return later == same.begin() ? later->event : std::prev(later)->event;
 }
 
 // Asks a device for one thing that is told of.
@@ -53,14 +52,15 @@ struct SharedCalls {
 
 SharedCalls find_shared(const std::vector<CallId>& calls, const Trace& trace) {
   SharedCalls shared;
-  for (std::size_t first = 0, end = 0; first < calls.size(); first = end) {
+  for (auto first = calls.begin(), end = first; first != calls.end(); first = end) {
+    end = std::find_if(first, calls.end(),
+                       [&](const CallId& call) { return call.correlation != first->correlation; });
+    if (end - first < 2) continue;  // nearly all
     std::vector<std::uint32_t> events;
-    for (end = first; end < calls.size() && calls[end].correlation == calls[first].correlation;
-         ++end) {
-      const std::uint32_t event = calls[end].event;
-      if (!events.empty() && is_inside(trace.host[event], trace.host[events.back()]))
+    for (auto call = first; call != end; ++call) {
+      if (!events.empty() && is_inside(trace.host[call->event], trace.host[events.back()]))
         events.pop_back();
-      events.push_back(event);
+      events.push_back(call->event);
     }
     if (events.size() < 2) continue;
     for (const std::uint32_t event : events) shared.counts[event] = {};
