@@ -35,7 +35,7 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -418,8 +418,14 @@ def try_out(load: Workload, ways: dict[str, Way], progress: Progress) -> dict[st
     return failed
 
 
-def measure(load: Workload, ways: dict[str, Way], seconds: float, timed_ns: int) -> Measured:
-    """In as many rounds as take that long, and at least two."""
+def measure(
+    load: Workload,
+    ways: dict[str, Way],
+    seconds: float,
+    timed_ns: int,
+    twice: Collection[str] = WITH_BAR,
+) -> Measured:
+    """In as many rounds as take that long, and at least two. Some ways have two turns in each."""
     progress = Progress(load.title)
     progress("bare")
     # Only in the first workload can one see what was there before layertrace came at all.
@@ -427,7 +433,7 @@ def measure(load: Workload, ways: dict[str, Way], seconds: float, timed_ns: int)
     before = visit(bare, load, int(seconds * 1e9 / 20)) if fresh else None
     failed = try_out(load, ways, progress)
     names = [name for name in ways if name not in failed]
-    turns = names + [name for name in names if name in WITH_BAR]
+    turns = names + [name for name in names if name in twice]
     measured = Measured(load, before, {name: [] for name in names}, failed)
     gc.collect()
     gc.freeze()  # what is here now stays: collections look at what the ways make
