@@ -15,13 +15,11 @@ from typing import Any
 
 import pytest
 import support
-from support import BIN, BUILD_DIR, GPU_PYTHONPATH
+from support import BIN, GPU_PYTHONPATH, HAS_SIMGPU
 
 HERE = Path(__file__).parent
 REAL_GPU = bool(os.environ.get("LAYERTRACE_REAL_GPU"))
-needs_simgpu = pytest.mark.skipif(
-    not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
-)
+needs_simgpu = pytest.mark.skipif(not HAS_SIMGPU, reason="without simgpu")
 same_times_in_every_run = pytest.mark.skipif(
     REAL_GPU, reason="a real GPU takes another time for a kernel in every run"
 )

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 import support
+from on_simgpu import needs_simgpu
 from support import BIN, BUILD_DIR
 
 PACKAGE = str(BUILD_DIR / "python")
-on_simgpu = pytest.mark.skipif(
-    not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
-)
 
 
 def doctor(
@@ -33,7 +31,7 @@ def problems(checks: dict[str, dict[str, str]]) -> set[str]:
     return {name for name, check in checks.items() if check["status"] == "problem"}
 
 
-@on_simgpu
+@needs_simgpu
 def test_all_is_well_on_the_simulated_gpu() -> None:
     code, checks = doctor(simulate=("--devices", "2"))
     assert (code, problems(checks)) == (0, set())
@@ -45,7 +43,7 @@ def test_all_is_well_on_the_simulated_gpu() -> None:
     assert str(BUILD_DIR / "python" / "layertrace") in checks["package"]["detail"]
 
 
-@on_simgpu
+@needs_simgpu
 @pytest.mark.parametrize(
     ("fault", "check", "remedy"),
     [
@@ -60,21 +58,21 @@ def test_a_fault_is_told_with_its_remedy(fault: str, check: str, remedy: str) ->
     assert remedy in checks[check]["remedy"]
 
 
-@on_simgpu
+@needs_simgpu
 def test_an_old_cupti_is_no_problem() -> None:
     code, checks = doctor(simulate=("--faults", "old_cupti"))
     assert (code, checks["cupti"]["status"]) == (0, "note")
     assert "of CUDA 12.8" in checks["cupti"]["detail"]
 
 
-@on_simgpu
+@needs_simgpu
 def test_a_tool_that_the_driver_is_to_load_is_told() -> None:
     code, checks = doctor(simulate=(), CUDA_INJECTION64_PATH="/opt/nsys/libToolsInjection64.so")
     assert (code, problems(checks)) == (1, {"profiler"})
     assert "Nsight Systems" in checks["profiler"]["detail"]
 
 
-@on_simgpu
+@needs_simgpu
 def test_a_listener_to_ranges_is_no_profiler(tmp_path: Path) -> None:
     listener = tmp_path / "listener.so"
     listener.touch()

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,7 +232,10 @@ def test_two_kernels_with_one_correlation_are_kept_and_counted_exactly(
 def test_kernels_that_overlap_on_a_stream_are_all_kept(runs: Runs, whole: Any) -> None:
     run = runs["recorded", f"overlap={OVERLAP}"]
     profile = run.profile()
-    assert run.injected("overlap") >= 1
+    count = whole["health"]["activities"]
+    assert run.injected("overlap") == count // OVERLAP
+    assert profile["health"]["activities"] == count
+    assert profile["health"]["gpu"]["records"] == whole["health"]["gpu"]["records"]
     assert run.missing() == {}
     assert figures_by_layer(profile) == figures_by_layer(whole)
     for layer in profile["layers"]:
@@ -239,6 +243,25 @@ def test_kernels_that_overlap_on_a_stream_are_all_kept(runs: Runs, whole: Any) -
             assert layer[phase]["busy_ns"] <= layer[phase]["activity_ns"]
     # Each that starts early takes longer by that: at least by half of its own time.
     assert profile["health"]["activity_ns"] > whole["health"]["activity_ns"]
+
+
+def test_kernels_that_overlap_stand_on_a_track_beside_the_stream(runs: Runs) -> None:
+    """Each that starts too early, and no other: so none lies in another."""
+    run = runs["recorded", f"overlap={OVERLAP}"]
+    trace = decode(run.trace)
+    ran = activities(run)
+    tracks = Counter(trace.tracks[each.track].name for each in ran)
+    beside = run.injected("overlap")
+    assert tracks == {"stream 7": len(ran) - beside, "stream 7, overlapping": beside}
+    assert len({trace.tracks[each.track].parent for each in ran}) == 1, "one group for the device"
+    assert [each for each in ran if each.parent is not None] == []
+    in_stream = [each for each in ran if trace.tracks[each.track].name == "stream 7"]
+    for each in ran:
+        others = [other for other in in_stream if other is not each]
+        overlaps = any(o.start_ns < each.end_ns and each.start_ns < o.end_ns for o in others)
+        assert overlaps == (trace.tracks[each.track].name != "stream 7"), each
+    sound = decode(runs["recorded", ""].trace)
+    assert [track for track in sound.tracks.values() if "overlapping" in track.name] == []
 
 
 @pytest.mark.parametrize(
@@ -290,8 +313,7 @@ def test_a_refusal_at_a_later_window_is_told_with_its_step(tmp_path: Path) -> No
 
 def test_a_session_without_a_thread_at_its_end_loses_nothing(tmp_path: Path, whole: Any) -> None:
     library = BUILD_DIR / "lib" / "tests" / "libno_threads.so"
-    if not library.exists():
-        pytest.skip("without the library that takes threads away")
+    assert library.exists()
     run = train(tmp_path / "unthreaded", "unthreaded", "", LD_PRELOAD=str(library))
     assert run.result.returncode == 0, run.result.stderr
     assert "refused True 0" in run.result.stdout, "the thread keeps its device"
@@ -407,10 +429,9 @@ def test_under_nsight_systems_ranges_alone_are_made(tmp_path: Path, whole: Any) 
     (note,) = profile["health"]["notes"]
     assert "Nsight Systems is attached to this process (NSYS_PROFILING_SESSION_ID is set)" in note
     assert "NVTX ranges" in note
-    if injection.exists():
-        lines = [line.split("\t") for line in log.read_text().splitlines()]
-        pushed = [line[-1] for line in lines if line[1:3] == ["push", "layertrace"]]
-        assert pushed.count("0") == 2 * 6, "the convolution's forward and backward, in each step"
+    lines = [line.split("\t") for line in log.read_text().splitlines()]
+    pushed = [line[-1] for line in lines if line[1:3] == ["push", "layertrace"]]
+    assert pushed.count("0") == 2 * 6, "the convolution's forward and backward, in each step"
 
 
 def test_under_nsight_compute_a_gpu_that_is_required_is_an_error(tmp_path: Path) -> None:

@@ -14,19 +14,12 @@ from pathlib import Path
 
 import pytest
 import support
+from on_simgpu import needs_simgpu
 from support import BIN, BUILD_DIR, GPU_PYTHONPATH
 
 INJECTION = str(BUILD_DIR / "lib" / "tests" / "libnvtx_injection.so")
 PROGRAM = Path(__file__).parent / "ranges.py"
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(
-            not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
-        ),
-    ),
-]
+DEVICES = ["cpu", pytest.param("cuda", marks=needs_simgpu)]
 PHASES = {
     "forward",
     "loss",

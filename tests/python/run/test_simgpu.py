@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 import support
-from support import BIN, BUILD_DIR, GPU_PYTHONPATH
+from support import BIN, GPU_PYTHONPATH, HAS_SIMGPU
 from trace_decoder import decode
 
-pytestmark = pytest.mark.skipif(
-    not (BUILD_DIR / "lib" / "simgpu" / "libcupti.so.13").exists(), reason="without simgpu"
-)
+pytestmark = pytest.mark.skipif(not HAS_SIMGPU, reason="without simgpu")
 
 SCRIPT = """
 import json, sys
