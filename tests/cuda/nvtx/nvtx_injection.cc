@@ -3,8 +3,11 @@
 // what it puts there. Each push and pop of a domain's range becomes a line in the file that
 // NVTX_LOG names:
 //
-//   THREAD push DOMAIN CATEGORY MESSAGE        by tabs; THREAD is the kernel's id
+//   THREAD push DOMAIN CATEGORY HOW MESSAGE    by tabs; THREAD is the kernel's id
 //   THREAD pop DOMAIN
+//   THREAD register DOMAIN MESSAGE
+//
+// HOW a message was given: `registered` with this domain before, as `text`, or neither (`none`).
 //
 // Each library of a process that has NVTX's headers compiled in calls it once more, with tables of
 // its own.
@@ -16,6 +19,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 namespace {
@@ -25,22 +29,29 @@ struct Domain {
   std::string name;
   std::mutex mutex;
   std::map<std::uint32_t, std::string> categories;
+  std::set<const std::string*> strings;
 
   std::string category(std::uint32_t number) {
     const std::lock_guard lock(mutex);
     const auto known = categories.find(number);
     return known != categories.end() ? known->second : "?" + std::to_string(number);
   }
+  bool has(const std::string* text) {
+    const std::lock_guard lock(mutex);
+    return strings.contains(text);
+  }
 };
 
 Domain& domain_of(nvtxDomainHandle_t handle) { return *reinterpret_cast<Domain*>(handle); }
 
-std::string message_of(const nvtxEventAttributes_t& attributes) {
+std::string message_of(Domain& domain, const nvtxEventAttributes_t& attributes) {
   if (attributes.messageType == NVTX_MESSAGE_TYPE_REGISTERED) {
     const auto* text = reinterpret_cast<const std::string*>(attributes.message.registered);
-    return text != nullptr ? *text : "?";
+    if (domain.has(text)) return "registered\t" + *text;
   }
-  return attributes.messageType == NVTX_MESSAGE_TYPE_ASCII ? attributes.message.ascii : "?";
+  if (attributes.messageType == NVTX_MESSAGE_TYPE_ASCII)
+    return "text\t" + std::string(attributes.message.ascii);
+  return "none\t?";
 }
 
 // One write for a line, at the file's end: threads do not mix theirs, and a crash loses none.
@@ -65,14 +76,19 @@ void NVTX_API name_category(nvtxDomainHandle_t handle, std::uint32_t number, con
   domain.categories[number] = name;
 }
 
-nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t /*domain*/, const char* text) {
-  return reinterpret_cast<nvtxStringHandle_t>(new std::string(text));
+nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t handle, const char* text) {
+  Domain& domain = domain_of(handle);
+  log("register\t" + domain.name + '\t' + text);
+  const auto* string = new std::string(text);
+  const std::lock_guard lock(domain.mutex);
+  domain.strings.insert(string);
+  return reinterpret_cast<nvtxStringHandle_t>(const_cast<std::string*>(string));
 }
 
 int NVTX_API push(nvtxDomainHandle_t handle, const nvtxEventAttributes_t* attributes) {
   Domain& domain = domain_of(handle);
   log("push\t" + domain.name + '\t' + domain.category(attributes->category) + '\t' +
-      message_of(*attributes));
+      message_of(domain, *attributes));
   return 0;
 }
 

@@ -29,15 +29,31 @@ def note(what, of):
     os.write(LOG, f"{threading.get_native_id()}\t{what}\t{of}\n".encode())
 
 
+class Breaks(torch.autograd.Function):
+    """Whose backward raises."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        note("now", "raises")
+        raise ValueError("as asked")
+
+
 class Residual(nn.Module):
     def __init__(self, width):
         super().__init__()
+        self.breaks = False
         self.conv1, self.bn1 = nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width)
         self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)  # used twice
 
     def forward(self, x):
         y = self.relu(self.bn1(self.conv1(x)))
+        if self.breaks:
+            y = Breaks.apply(y)
         return self.relu(self.bn2(self.conv2(y)) + x)
 
 
@@ -116,6 +132,14 @@ def train(device, nvtx):
         model.fails = False
         step()
         note("now", "over")
+        model.blocks[1].breaks = True
+        try:
+            step()
+        except ValueError:
+            note("now", "caught in backward")
+        model.blocks[1].breaks = False
+        step()
+        note("now", "stopped")
     step()
 
 

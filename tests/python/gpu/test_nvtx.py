@@ -65,6 +65,7 @@ class Event:
 class Log:
     events: list[Event] = field(default_factory=list)
     left_open: dict[int, list[Range]] = field(default_factory=dict)
+    messages: Counter[str] = field(default_factory=Counter)  # by how they were given
 
     def of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.what in kinds]
@@ -82,10 +83,12 @@ def read(path: Path) -> Log:
     for line in path.read_text().splitlines():
         thread, what, *of = line.split("\t")
         stack = stacks[int(thread)]
-        if what in ("push", "pop") and of[0] != "layertrace":
+        if what in ("push", "pop", "register") and of[0] != "layertrace":
             continue  # PyTorch's own
         if what == "push":
-            stack.append(Range(of[1], of[2]))
+            _, category, how, message = of
+            log.messages[how] += 1
+            stack.append(Range(category, message))
         elif what == "pop":
             assert stack, f"a range ends that was never begun, on thread {thread}"
             stack.pop()
@@ -122,6 +125,14 @@ def is_inside(path: str, outer: str) -> bool:
 def test_ranges_are_balanced_on_each_thread(log: Log) -> None:
     assert log.left_open == {}
     assert len(log.of("push")) == len(log.of("pop")) > 150
+
+
+def test_messages_are_registered_once(log: Log) -> None:
+    """So that a push hands over a pointer, not a text."""
+    assert log.messages == {"registered": len(log.of("push"))}
+    registered = Counter(event.of for event in log.of("register"))
+    assert set(registered.values()) == {1}
+    assert registered.keys() == {event.of for event in log.of("push")}
 
 
 def test_categories_are_phases(log: Log) -> None:
@@ -207,7 +218,7 @@ def test_ranges_are_on_the_thread_that_works(log: Log) -> None:
     pushed = [event for event in recorded.of("push") if event.open[-1].is_layer]
     forward = {event.thread for event in pushed if event.open[-1].category == "forward"}
     backward = {event.thread for event in pushed if event.open[-1].category == "backward"}
-    assert forward == {event.thread for event in log.of("now")}
+    assert forward == {event.thread for event in recorded.of("now")}
     assert backward == {event.thread for event in recorded.of("gradient")}
 
 
@@ -219,10 +230,28 @@ def test_a_forward_that_raises_leaves_no_range_open(log: Log) -> None:
     assert [each.path for each in log.events[place - 2].open] == [""]
 
 
+def test_a_backward_that_raises_leaves_no_range_open(log: Log) -> None:
+    """On the thread of the node that raises, before the error reaches who called backward()."""
+    broken = log.between("over", "caught in backward")
+    (raises,) = (event for event in broken.events if (event.what, event.of) == ("now", "raises"))
+    assert layers_in(raises, "backward") == ["", "blocks.1"]
+    after = broken.events[broken.events.index(raises) + 1 :]
+    assert {event.what for event in after} == {"pop"}
+    assert {event.thread: event.open for event in after} == {each.thread: () for each in after}
+    assert raises.thread in {event.thread for event in after}
+    following = log.between("caught in backward", "stopped")
+    whole = log.between("caught", "over")
+    assert shown(following) == shown(whole), "the next step is shown as any other"
+
+
+def shown(log: Log) -> list[tuple[Range, ...]]:
+    return [event.open for event in log.of("push")]
+
+
 def test_nothing_is_shown_before_and_after_the_session(log: Log) -> None:
     first = next(i for i, event in enumerate(log.events) if event.what == "push")
     assert ("now", "recorded") in [(e.what, e.of) for e in log.events[:first]]
-    last = next(i for i, event in enumerate(log.events) if event.of == "over")
+    last = next(i for i, event in enumerate(log.events) if event.of == "stopped")
     assert [event for event in log.events[last:] if event.what in ("push", "pop")] == []
     assert len([event for event in log.events[last:] if event.what == "call"]) > 20
 
@@ -239,3 +268,73 @@ def test_without_a_listener_nothing_breaks(tmp_path: Path, listener: str | None)
     log = train(tmp_path, "cpu", listener=listener)
     assert log.of("push", "pop") == []
     assert len(log.of("call")) > 100
+
+
+# ---- From C++ -------------------------------------------------------------------------------
+
+EXAMPLE = "train_residual_cnn"
+SHOWN_STEPS = 5  # all but the first, which is skipped; one of them is for warming up
+
+Tree = tuple[str, list["Tree"]]
+
+
+def expected_tree() -> Tree:
+    """As the example's source has its calls. A Sequential's own are not seen in C++."""
+
+    def leaf(path: str) -> Tree:
+        return path, []
+
+    blocks: list[Tree] = []
+    for number in range(5):
+        names = ["conv1", "bn1", "relu", "conv2", "bn2"]
+        names += ["shortcut.0", "shortcut.1"] if number >= 3 else []
+        block = f"blocks.{number}"
+        blocks.append((block, [leaf(f"{block}.{name}") for name in [*names, "relu"]]))
+    stem = [leaf(f"stem.{number}") for number in range(3)]
+    return "", [*stem, *blocks, leaf("pool"), leaf("head")]
+
+
+def reversed_tree(tree: Tree) -> Tree:
+    return tree[0], [reversed_tree(child) for child in reversed(tree[1])]
+
+
+def trees_of(log: Log, category: str) -> list[Tree]:
+    """The ranges of layers in a phase, one in the other as they were open."""
+    roots: list[Tree] = []
+    open_trees: list[Tree] = []
+    for event in log.of("push"):
+        layers = layers_in(event, category)
+        if not (event.open[-1].is_layer and event.open[-1].category == category):
+            continue
+        del open_trees[len(layers) - 1 :]
+        tree: Tree = (layers[-1], [])
+        (open_trees[-1][1] if open_trees else roots).append(tree)
+        open_trees.append(tree)
+    return roots
+
+
+@needs_simgpu
+def test_a_cpp_programs_ranges_are_its_module_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forward as its source calls, backward the other way round, on autograd's own thread."""
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", "ResidualNet")
+    variables = {"NVTX_LOG": str(tmp_path / "log"), "NVTX_INJECTION64_PATH": INJECTION}
+    program = (BUILD_DIR / "bin" / EXAMPLE, tmp_path / "out.pftrace")
+    result = support.run(BIN, "simgpu", "--", *program, cwd=tmp_path, **variables)
+    assert result.returncode == 0, result.stderr[-3000:]
+    log = read(tmp_path / "log")
+    assert log.left_open == {}
+    assert log.messages == {"registered": len(log.of("push"))}
+    assert len(log.of("push")) == len(log.of("pop"))
+    tree = expected_tree()
+    assert trees_of(log, "forward") == [tree] * SHOWN_STEPS
+    assert trees_of(log, "backward") == [reversed_tree(tree)] * SHOWN_STEPS
+    threads = {
+        category: {e.thread for e in log.of("push") if e.open[-1].category == category}
+        for category in ("forward", "optimizer", "data")
+    }
+    assert threads["forward"] == threads["optimizer"] == threads["data"]
+    in_backward = {event.thread for event in log.of("push") if layers_in(event, "backward")}
+    assert len(in_backward) == 1
+    assert in_backward.isdisjoint(threads["forward"])
