@@ -15,7 +15,7 @@ from collections import Counter
 
 import torch
 from torch import nn
-from trained import Sums, key_of, makers, mark_modules, own_sums, profiled
+from trained import Sums, layer_of, makers, mark_modules, own_sums, profiled
 
 REPLAYS = 3
 
@@ -72,9 +72,9 @@ def eager():
     sums, outside = Sums(), Counter()
     for event in events:
         if event.kernels:
-            key = key_of(event, events, made_by)
-            sums.add(key, event.kernels)
-            outside.update({True: len(event.kernels)} if key is None else {})
+            phase, path = layer_of(event, made_by)
+            sums.add(phase, path, event.kernels)
+            outside.update({True: len(event.kernels)} if path is None else {})
     return {
         "counts": sums.counts,
         "ns": sums.ns,

@@ -1,4 +1,8 @@
-"""Every kernel knows its layer, on the simulated GPU: as torch.profiler's own records have it."""
+"""Every kernel knows its layer, on the simulated GPU: as torch.profiler's own records have it.
+
+Among the models are the twins of C++ programs, so that these are held against torch.profiler, too:
+test_cpp.py and test_run_gpu.py compare them with its records of the twin.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,16 @@ from typing import Any
 
 import pytest
 import support
+from by_layer import ELSEWHERE, LOSS
 from on_simgpu import REAL_GPU, needs_simgpu, result_of, same_times_in_every_run
 
 pytestmark = needs_simgpu
-MODELS = ["resnet18", "vit", "gpt2", "bert", "lstm", "two_streams", "two_threads"]
+MODELS = [
+    *("resnet18", "vit", "gpt2", "bert", "lstm", "two_streams", "two_threads"),
+    *("gathered", "gathered_from_zero"),
+    # Twins of C++ programs, as two_threads is.
+    *("residual_cnn", "unchanged", "sequential", "lstm_model", "encoder", "decoder", "transformer"),
+]
 
 
 def simulate(folder: Path, *words: str, options: tuple[str, ...] = ()) -> Any:
@@ -31,13 +41,38 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_kernels_belong_to_their_layers(expected: Any, recorded: Any, model: str) -> None:
+    """In the tree, and by name in the table of kernels; those outside any module, too."""
     found = recorded[model]
     assert found["counts"] == expected[model]["counts"]
+    assert found["kernels"] == expected[model]["kernels"]
     assert found["same_when_loaded"]
-    outside = {"backward of operators outside any module"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_kernel_inside_the_model_has_a_layer(
+    expected: Any, recorded: Any, model: str
+) -> None:
+    """100 %: what has none is the loss, which is outside."""
+    inside = sum(expected[model]["counts"].values())
+    assert 100 * sum(recorded[model]["counts"].values()) / inside == 100
+    outside = expected[model]["kernels"]
+    without_layer = dict(recorded[model]["unattributed"])
+    assert without_layer.pop(LOSS) == sum(outside["backward"].values())
     if model == "two_threads":  # where the model as a whole is never called, no loss can follow it
-        outside.add("ran outside any module and any known phase")
-    assert set(found["unattributed"]) <= outside
+        forward = without_layer.pop("ran outside any module and any known phase")
+        assert forward <= sum(outside[ELSEWHERE].values())
+    assert without_layer == {}
+
+
+def test_accumulations_have_kernels_where_gradients_are_kept(expected: Any) -> None:
+    """Else the comparison would say nothing of them. Of four parameters one has a gradient that is
+    copied when there is none yet."""
+    assert expected["gathered"]["accumulated"] == 4 + 1
+    assert expected["gathered_from_zero"]["accumulated"] == 2 * 4
+    for model in ("lstm_model", "decoder", "transformer"):
+        assert expected[model]["accumulated"] > 0, model
+    for model in ("gathered", "gathered_from_zero"):  # the weight is the head's, which was first
+        assert any("Functor_add" in name for name in expected[model]["kernels"]["backward head"])
 
 
 @pytest.mark.parametrize("model", MODELS)
