@@ -1,4 +1,8 @@
-"""A C++ program's kernels belong to the same layers as those of its Python twin."""
+"""A C++ program's kernels belong to the same layers as those of its Python twin.
+
+The twin's are by torch.profiler's records, against which test_kernels.py holds layertrace in
+Python, too.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,18 @@ from typing import Any
 
 import pytest
 import support
-from on_simgpu import HERE, needs_simgpu, simulate
+from by_layer import LOSS, Kernels, but_elsewhere, kernels_by_layer
+from on_simgpu import REAL_GPU, needs_simgpu, result_of, simulate
 from support import BUILD_DIR, SOURCE_DIR
 from trace_decoder import decode
 
 pytestmark = needs_simgpu
 PROGRAM = BUILD_DIR / "bin" / "several_cuda"
 EXAMPLE = "train_residual_cnn"
+EXAMPLE_STEPS = 4  # that it records
 STEPS = 3
 PHASES = ("forward", "backward")
+MODELS = ("lstm_model", "encoder", "decoder", "transformer")
 
 Uses = Counter[tuple[str | None, str, str]]
 
@@ -38,41 +45,64 @@ def kernels_of(profile: Any) -> Uses:
     return uses
 
 
-def of_layers(uses: Uses) -> Uses:
-    return Counter({key: count for key, count in uses.items() if key[1] in PHASES and key[0]})
+def of_phase(uses: Uses, phase: str) -> Uses:
+    return Counter({key: count for key, count in uses.items() if key[1] == phase})
 
 
-def test_the_example_and_its_twin_run_the_same_kernels(tmp_path: Path) -> None:
+def without_layer(profile: Any) -> dict[str, int]:
+    return {cause: each["count"] for cause, each in profile["health"]["unattributed"].items()}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Kernels]:
+    """What torch.profiler tells of a step of each twin."""
+    names = ("residual_cnn", "two_threads", "sequential", *MODELS)
+    told = result_of(tmp_path_factory.mktemp("witness"), "trained.py", "witness", *names)
+    return {name: told[name]["kernels"] for name in names}
+
+
+def assert_same(profile: Any, twin: Kernels, steps: int = 1) -> None:
+    """Kernel for kernel, and none of those inside the model has no layer."""
+    kernels = but_elsewhere(twin, steps)
+    assert but_elsewhere(kernels_by_layer(profile)) == kernels
+    assert without_layer(profile)[LOSS] == sum(kernels["backward"].values())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_has_the_kernels_of_its_twin(expected: Any, tmp_path: Path, model: str) -> None:
+    """An LSTM and a decoder that gather their gradients over two backwards, an encoder of pictures,
+    and LibTorch's own encoder, whose gradients are set to zero."""
+    profile = profile_of(tmp_path, "cpp", PROGRAM, model, "cpp.pftrace")
+    assert_same(profile, expected[model])
+    assert set(without_layer(profile)) == {LOSS}
+
+
+def test_the_example_and_its_twin_run_the_same_kernels(expected: Any, tmp_path: Path) -> None:
     """By path, phase and name. Python calls its Sequentials, C++ what is in them (docs/cpp.md):
     they have no kernels of their own. Of AdamW each language has another code."""
     script = SOURCE_DIR / "examples" / "python" / f"{EXAMPLE}.py"
     cpp = profile_of(tmp_path, "cpp", BUILD_DIR / "bin" / EXAMPLE, "cpp.pftrace")
     python = profile_of(tmp_path, "python", sys.executable, script, "python.pftrace")
     for profile in (cpp, python):
-        assert profile["run"]["device"] == "simulated H100-class GPU"
+        assert ("simulated" in profile["run"]["device"]) != REAL_GPU
+        assert_same(profile, expected["residual_cnn"], EXAMPLE_STEPS)
     in_cpp, in_python = kernels_of(cpp), kernels_of(python)
-    for phase in (*PHASES, "loss", "data"):
-        of_phase = [
-            Counter({key: count for key, count in uses.items() if key[1] == phase})
-            for uses in (in_cpp, in_python)
-        ]
-        assert of_phase[0] == of_phase[1], phase
-        assert of_phase[0], phase
+    for phase in ("loss", "data"):
+        assert of_phase(in_cpp, phase) == of_phase(in_python, phase), phase
+        assert of_phase(in_cpp, phase), phase
     leaves = {path for path, phase, _ in in_cpp if phase == "forward" and path}
     assert {"stem.0", "blocks.4.conv2", "blocks.3.shortcut.0", "pool", "head"} <= leaves
-    assert set(cpp["health"]["unattributed"]) == set(python["health"]["unattributed"])
+    assert set(without_layer(cpp)) == set(without_layer(python))
 
 
-def test_two_threads_on_two_streams(tmp_path: Path) -> None:
-    """Each with a model of its own; Python's are as torch.profiler sees them (test_kernels.py)."""
-    cpp = profile_of(tmp_path, "cpp", PROGRAM, "threads", "cpp.pftrace")
-    twin = (sys.executable, HERE / "trained.py", "layertrace", "two_threads")
-    python = profile_of(tmp_path, "two_threads", *twin)
-    in_cpp, in_python = of_layers(kernels_of(cpp)), of_layers(kernels_of(python))
-    assert in_cpp == in_python
+def test_two_threads_on_two_streams(expected: Any, tmp_path: Path) -> None:
+    """Each with a model of its own."""
+    profile = profile_of(tmp_path, "cpp", PROGRAM, "threads", "cpp.pftrace")
+    assert_same(profile, expected["two_threads"])
     leaves = {f"{branch}.{number}" for branch in ("left", "right") for number in range(4)}
-    assert {(path, phase) for path, phase, _ in in_cpp} == {
-        (path, phase) for path in leaves for phase in PHASES
+    assert set(but_elsewhere(kernels_by_layer(profile))) == {
+        "backward",
+        *(f"{phase} {path}" for path in leaves for phase in PHASES),
     }
     forward = [
         each
@@ -84,29 +114,31 @@ def test_two_threads_on_two_streams(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def eager(tmp_path_factory: pytest.TempPathFactory) -> Uses:
-    folder = tmp_path_factory.mktemp("eager")
-    return kernels_of(profile_of(folder, "eager", PROGRAM, "eager", "eager.pftrace"))
+def eager(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return profile_of(tmp_path_factory.mktemp("eager"), "eager", PROGRAM, "eager", "eager.pftrace")
 
 
-def test_each_replay_of_a_captured_step_belongs_to_its_layers(eager: Uses, tmp_path: Path) -> None:
+def test_each_replay_of_a_captured_step_belongs_to_its_layers(
+    expected: Any, eager: Any, tmp_path: Path
+) -> None:
     profile = profile_of(tmp_path, "graph", PROGRAM, "graph", "graph.pftrace")
-    replayed = kernels_of(profile)
-    assert of_layers(replayed) == of_layers(eager)
-    assert {path for path, _, _ in of_layers(replayed)} == {"0", "1", "2", "3"}
+    for each in (eager, profile):
+        assert_same(each, expected["sequential"], STEPS)
     for phase in ("loss", "optimizer"):
-        captured = {key: count for key, count in replayed.items() if key[1] == phase}
-        assert captured == {key: count for key, count in eager.items() if key[1] == phase}, phase
+        captured = of_phase(kernels_of(profile), phase)
+        assert captured == of_phase(kernels_of(eager), phase), phase
         assert captured, phase
     assert profile["health"]["gpu"]["earlier_graphs"] == 0
     assert profile["health"]["gpu"]["events_missed"] == 0
 
 
-def test_a_kernel_of_nccl_is_communication(eager: Uses, tmp_path: Path) -> None:
+@pytest.mark.skipif(REAL_GPU, reason="a kernel without code, which only the simulation launches")
+def test_a_kernel_of_nccl_is_communication(eager: Any, tmp_path: Path) -> None:
     profile = profile_of(tmp_path, "nccl", PROGRAM, "nccl", "nccl.pftrace")
     uses = kernels_of(profile)
-    (collective,) = (key for key in uses if key[1] == "communication")
+    (collective,) = of_phase(uses, "communication")
     assert collective[0] is None
     assert collective[2].startswith("ncclDevKernel_AllReduce")
     assert uses[collective] == STEPS
-    assert of_layers(uses) == of_layers(eager)
+    for phase in PHASES:
+        assert of_phase(uses, phase) == of_phase(kernels_of(eager), phase)
