@@ -67,6 +67,9 @@ WAYS: dict[str, Way] = {
 # Those that a bar is about.
 TWICE = (SHAM, CUPTI_LAYERS, PROFILER)
 
+# Those that are held against the bars: the one that they are for, and the one beside it.
+JUDGED = (CUPTI_LAYERS, CUPTI)
+
 
 def waiting(load: Workload) -> Workload:
     """The same, with the device done at the end of each step."""
@@ -78,19 +81,18 @@ def waiting(load: Workload) -> Workload:
     return Workload(load.title, load.model, step)
 
 
+def of_torch_profiler(measured: Measured, way: str) -> list[float]:
+    """What it adds to a step, as a share of what torch.profiler does."""
+    theirs = Estimate.of(measured.ratios(PROFILER, "wall")).median - 1
+    return [(ratio - 1) / theirs for ratio in measured.ratios(way, "wall")]
+
+
 def verdicts(measured: Measured) -> list[Verdict]:
-    ratios = {way: Estimate.of(measured.ratios(way, "wall")) for way in measured.pairs}
-    theirs = ratios[PROFILER].median - 1
-
-    def of_theirs(way: str) -> Estimate:
-        return Estimate.of([(ratio - 1) / theirs for ratio in measured.ratios(way, "wall")])
-
     told = []
-    for way in (CUPTI_LAYERS, CUPTI):
-        told.append(at_most(1.10, way, ratios[way], ".3f", "×"))
-        told.append(
-            at_most(1 / 3, f"{way}: of what torch.profiler adds", of_theirs(way), ".3f", "×")
-        )
+    for way in JUDGED:
+        added = Estimate.of(of_torch_profiler(measured, way))
+        told.append(at_most(1.10, way, Estimate.of(measured.ratios(way, "wall")), ".3f", "×"))
+        told.append(at_most(1 / 3, f"{way}: of what torch.profiler adds", added, ".3f", "×"))
     return told
 
 
@@ -133,6 +135,7 @@ def main() -> int:
             "clocks": list(CLOCKS),
             "ways": step_figures(measured),
             "wall_ratios": {way: measured.ratios(way, "wall") for way in measured.pairs},
+            "of_torch_profiler": {way: of_torch_profiler(measured, way) for way in JUDGED},
             "bars": [asdict(verdict) for verdict in told],
         }
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
