@@ -31,8 +31,11 @@ def test_each_session_records_the_same(told: Any) -> None:
 
 
 def test_memory_does_not_grow(told: Any) -> None:
-    first, *_, last = held(told, "resident")
-    assert last - first < 5 << 20
+    """Over 800 sessions. Eight runs grew by 4 to 20 KiB, some of them beside each other; one held
+    512 KiB more for a moment, which the least of the last three samples passes over. The bound is
+    what 400 bytes a session would come to."""
+    first, *_, third_last, second_last, last = held(told, "resident")
+    assert min(third_last, second_last, last) - first < 256 << 10
 
 
 @pytest.mark.parametrize("what", ["threads", "files", "device"])
