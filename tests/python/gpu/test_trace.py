@@ -6,11 +6,14 @@ Beside it, torch.profiler's records of one more step of the same program.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+import support
 from on_simgpu import needs_simgpu, result_of
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import BuiltinClock
 from trace_decoder import Decoded, Sample, Slice, decode
@@ -24,6 +27,7 @@ OF_LAYERS = ("forward", "backward")
 
 @dataclass
 class Run:
+    file: Path
     trace: Decoded
     told: Any
     witness: list[Any]  # torch.profiler's activities of one step
@@ -54,7 +58,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     events = json.loads((folder / "witness.json").read_text())["traceEvents"]
     kinds = ("kernel", "gpu_memcpy", "gpu_memset")
     witness = [event for event in events if event.get("cat") in kinds]
-    return Run(decode(folder / "traced.pftrace"), told, witness)
+    file = folder / "traced.pftrace"
+    return Run(file, decode(file), told, witness)
 
 
 def test_all_that_ran_is_on_its_stream(run: Run) -> None:
@@ -146,6 +151,31 @@ def test_a_flow_leads_from_the_forward_call_to_each_of_a_layer(run: Run) -> None
         assert launch_ns >= call.start_ns, each
     for each in run.activities:
         assert len(each.flows) == (1 if each.path is None else 2), each
+
+
+@pytest.mark.parametrize("module", ["stem", "stem.0", "head"])
+def test_the_table_of_a_layers_kernels_is_that_of_its_slices(run: Run, module: str) -> None:
+    """Of the layer and all below it, and of nobody else."""
+    inside = [e for e in run.activities if e.path and f"{e.path}.".startswith(f"{module}.")]
+    assert inside
+    words = ("kernels", run.file, "--module", module)
+    told = json.loads(support.layertrace_output(*words, "--format", "json"))["kernels"]
+    uses = {
+        (kernel["name"], use["path"], use["phase"]): (use["count"], use["ns"])
+        for kernel in told
+        for use in kernel["uses"]
+    }
+    expected: defaultdict[tuple[str, str | None, str], list[int]] = defaultdict(list)
+    for each in inside:
+        expected[each.name, each.path, each.category].append(each.duration_ns)
+    assert uses == {key: (len(times), sum(times)) for key, times in expected.items()}
+    for kernel in told:
+        for name in ("count", "ns"):
+            assert kernel[name] == sum(use[name] for use in kernel["uses"])
+    text = support.layertrace_output(*words)
+    named = set(re.findall(r"([\w.]+) (?:forward|backward)", text))
+    assert named == {each.path for each in inside}
+    assert f" ran in {module} {len(inside)} times " in text
 
 
 # ---- Counters -------------------------------------------------------------------------------
