@@ -79,10 +79,10 @@ void NVTX_API name_category(nvtxDomainHandle_t handle, std::uint32_t number, con
 nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t handle, const char* text) {
   Domain& domain = domain_of(handle);
   log("register\t" + domain.name + '\t' + text);
-  const auto* string = new std::string(text);
+  auto* string = new std::string(text);
   const std::lock_guard lock(domain.mutex);
   domain.strings.insert(string);
-  return reinterpret_cast<nvtxStringHandle_t>(const_cast<std::string*>(string));
+  return reinterpret_cast<nvtxStringHandle_t>(string);
 }
 
 int NVTX_API push(nvtxDomainHandle_t handle, const nvtxEventAttributes_t* attributes) {
