@@ -174,7 +174,7 @@ def test_the_table_of_a_layers_kernels_is_that_of_its_slices(run: Run, module: s
             assert kernel[name] == sum(use[name] for use in kernel["uses"])
     text = support.layertrace_output(*words)
     named = set(re.findall(r"([\w.]+) (?:forward|backward)", text))
-    assert named == {each.path for each in inside}
+    assert set() < named <= {each.path for each in inside}, "of many layers it names the first"
     assert f" ran in {module} {len(inside)} times " in text
 
 
