@@ -30,6 +30,8 @@ enum class FaultKind : std::uint8_t {
   kAncientCupti,          // one from before CUDA 12, and no other
   kLateRefusal,           // from the N-th time on that kernels' records are asked for
   kNoTimestampCallback,   // the client's clock is not taken
+  kNoSingleFunctions,     // of an API are told unless its kind is on
+  kClockSet,              // CUPTI's own clock is set back after N launches
   kDropRecords,           // every N-th record is dropped and counted
   kZeroTimestamps,        // every N-th record has none
   kReversedTimestamps,    // every N-th record ends before it starts
@@ -41,7 +43,7 @@ enum class FaultKind : std::uint8_t {
   kDeviceLost,            // after N launches
   kAllocationFails,       // the N-th allocation
 };
-inline constexpr std::size_t kFaultKinds = 17;
+inline constexpr std::size_t kFaultKinds = 19;
 
 struct FaultName {
   FaultKind kind;

@@ -79,6 +79,7 @@ class Machine {
 
   const Config& config() const noexcept { return config_; }
   // What goes wrong on purpose is counted, so that a test can hold a tool's own count against it.
+  std::uint64_t launches() const noexcept { return launches_.load(std::memory_order_relaxed); }
   void count_fault(FaultKind kind) noexcept {
     faults_[static_cast<std::size_t>(kind)].fetch_add(1, std::memory_order_relaxed);
   }

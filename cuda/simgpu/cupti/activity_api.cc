@@ -74,8 +74,6 @@ CUptiResult attribute_size(CUpti_ActivityAttribute attribute, std::size_t* size,
   return *size >= *expected ? CUPTI_SUCCESS : failed(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT);
 }
 
-CUpti_ActivityThreadIdType thread_id_type = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
-
 }  // namespace
 
 // ---- Kinds ----
@@ -286,12 +284,15 @@ SIMGPU_API CUptiResult cuptiGetGraphExecId(CUgraphExec exec, uint32_t* id) {
 // ---- The rest ----
 
 SIMGPU_API CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
-  thread_id_type = type;
+  if (type != CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT && type != CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
+    return failed(CUPTI_ERROR_NOT_SUPPORTED);
+  tool().set_system_ids(type == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   return CUPTI_SUCCESS;
 }
 SIMGPU_API CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType* type) {
   if (type == nullptr) return failed(CUPTI_ERROR_INVALID_PARAMETER);
-  *type = thread_id_type;
+  *type = tool().has_system_ids() ? CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM
+                                  : CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   return CUPTI_SUCCESS;
 }
 SIMGPU_API CUptiResult cuptiComputeCapabilitySupported(int major, int /*minor*/, int* support) {

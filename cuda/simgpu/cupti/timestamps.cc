@@ -1,5 +1,6 @@
 #include "cupti/timestamps.h"
 
+#include <atomic>
 #include <cmath>
 #include <ctime>
 
@@ -15,7 +16,19 @@ std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-std::uint64_t wall_ns() { return clock_ns(CLOCK_REALTIME); }
+// Has the clock been set, as was asked for?
+bool was_set() {
+  static std::atomic<bool> known = false;
+  Machine& machine = Machine::instance();
+  const auto after = machine.config().fault(FaultKind::kClockSet);
+  if (!after || machine.launches() < *after) return false;
+  if (!known.exchange(true, std::memory_order_relaxed)) machine.count_fault(FaultKind::kClockSet);
+  return true;
+}
+
+std::uint64_t wall_ns() {
+  return clock_ns(CLOCK_REALTIME) - (was_set() ? Timestamps::kSetBackNs : 0);
+}
 
 std::uint64_t machine_ns() { return Machine::instance().clock().now(); }
 bool has_virtual_clock() { return Machine::instance().clock().is_virtual(); }

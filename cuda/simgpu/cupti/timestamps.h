@@ -16,6 +16,9 @@ class Timestamps {
  public:
   Timestamps();
 
+  // By how much the wall clock is set, where that was asked for.
+  static constexpr std::uint64_t kSetBackNs = 60'000'000'000;
+
   void set_callback(CUpti_TimestampCallbackFunc callback);
 
   std::uint64_t now() const { return callback_.load(std::memory_order_relaxed)(); }

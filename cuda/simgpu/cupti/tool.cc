@@ -20,7 +20,8 @@ struct Moment {
 struct OfThread {
   Moment moment;
   std::array<std::vector<std::uint64_t>, CUPTI_EXTERNAL_CORRELATION_KIND_SIZE> ids;
-  std::uint32_t id = static_cast<std::uint32_t>(gettid());
+  std::uint32_t id = static_cast<std::uint32_t>(pthread_self());
+  std::uint32_t system_id = static_cast<std::uint32_t>(gettid());
 };
 constinit thread_local OfThread* of_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -62,6 +63,8 @@ Tool::Tool() {
        {FaultKind::kEarly, FaultKind::kOverlap, FaultKind::kDuplicateCorrelation,
         FaultKind::kReversedTimestamps, FaultKind::kZeroTimestamps})
     spoils_ = spoils_ || Machine::instance().config().fault(kind).has_value();
+  sets_clock_ = Machine::instance().config().fault(FaultKind::kClockSet).has_value();
+  needs_kind_ = Machine::instance().config().fault(FaultKind::kNoSingleFunctions).has_value();
 }
 
 // In a forked child: who held a lock in the parent is not there.
@@ -147,12 +150,21 @@ void Tool::flush(bool forced) {
   delivery_.flush(forced);
   if (enabled(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
     delivery_.add(overhead_record(CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH,
-                                  {start, timestamps_.now()}, mine().id));
+                                  {start, timestamps_.now()}, thread_id()));
   }
 }
 
+// As the client wants it: by default what POSIX calls the thread, of which there is half.
+std::uint32_t Tool::thread_id() const {
+  const OfThread& thread = mine();
+  return has_system_ids_.load(std::memory_order_relaxed) ? thread.system_id : thread.id;
+}
+
 bool Tool::records(Api api, std::uint32_t id) const noexcept {
-  return id < kFunctions && recorded_[index_of(api)][id].load(std::memory_order_relaxed);
+  if (id >= kFunctions || !recorded_[index_of(api)][id].load(std::memory_order_relaxed))
+    return false;
+  return !needs_kind_ ||
+         enabled(api == Api::kRuntime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER);
 }
 
 // Both clocks, close together: where the thread lost the processor between, once more. Gives the
@@ -192,7 +204,7 @@ void Tool::on_leave(ApiCall& call) {
   const OfThread& thread = mine();
   const bool tells_ids = enabled(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
   const CUpti_ActivityAPI record =
-      api_record(call, {call.entered_at, timestamps_.now()}, thread.id);
+      api_record(call, {call.entered_at, timestamps_.now()}, thread_id());
   delivery_.add([&](RecordQueue& queue) {
     // The innermost of each kind.
     for (std::size_t kind = 0; tells_ids && kind < thread.ids.size(); ++kind) {
@@ -220,7 +232,8 @@ Span Tool::in_stream(const Activity& activity) {
       std::uint64_t{context_id(activity.device)} << 32 | activity.stream_id;
   const std::lock_guard lock(ends_lock_);
   std::uint64_t& end = stream_ends_[stream];
-  if (span.start < end) span = {end, end + (span.end - span.start)};
+  const bool clock_was_set = sets_clock_ && end > span.start + Timestamps::kSetBackNs / 2;
+  if (span.start < end && !clock_was_set) span = {end, end + (span.end - span.start)};
   end = span.end;
   return span;
 }

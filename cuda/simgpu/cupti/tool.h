@@ -33,6 +33,10 @@ class Tool final : public Observer {
   // A single function of an API, whether or not the others are: until the API's kind is set anew.
   void enable_function(Api api, std::uint32_t id, bool on);
 
+  // Whether records have the system's ids of threads.
+  void set_system_ids(bool on) noexcept { has_system_ids_.store(on); }
+  bool has_system_ids() const noexcept { return has_system_ids_.load(); }
+
   // The device's times of events are told only to those who ask.
   void enable_event_times(bool on) noexcept { event_times_.store(on); }
 
@@ -63,6 +67,7 @@ class Tool final : public Observer {
 
   Tool();
   void forget_parent() noexcept;
+  std::uint32_t thread_id() const;
   bool records(Api api, std::uint32_t id) const noexcept;
   bool tells_of_calls() const noexcept;
   bool wants(Api api, std::uint32_t id) const noexcept;
@@ -76,6 +81,9 @@ class Tool final : public Observer {
   std::array<std::atomic<bool>, kKinds> enabled_{};
   std::array<std::array<std::atomic<bool>, kFunctions>, 2> recorded_{};  // by API and function
   std::atomic<bool> event_times_{false};
+  std::atomic<bool> has_system_ids_{false};
+  bool sets_clock_ = false;  // a fault: the wall clock goes back
+  bool needs_kind_ = false;  // a fault: single functions are told only while their kind is on
   Timestamps timestamps_;
   Delivery delivery_;
   Subscription subscription_;

@@ -55,6 +55,7 @@ struct Host : ::testing::Test {
 };
 
 TEST_F(Host, CallsAreToldWithTheirThreadAndResult) {
+  ASSERT_EQ(cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), CUPTI_SUCCESS);
   const Recording recording({CUPTI_ACTIVITY_KIND_RUNTIME});
   set();
   std::uint32_t other_thread = 0;
@@ -72,7 +73,22 @@ TEST_F(Host, CallsAreToldWithTheirThreadAndResult) {
   EXPECT_EQ(sets[0].returnValue, static_cast<std::uint32_t>(cudaSuccess));
   EXPECT_EQ(failures[0].returnValue, static_cast<std::uint32_t>(cudaErrorInvalidDevice));
   EXPECT_NE(sets[0].correlationId, failures[0].correlationId);
-  EXPECT_NE(other_thread, 0u);
+  EXPECT_EQ(sets[0].threadId, static_cast<std::uint32_t>(syscall(SYS_gettid)));
+  EXPECT_EQ(failures[0].threadId, other_thread);
+  EXPECT_EQ(cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT), CUPTI_SUCCESS);
+}
+
+// By default ids are POSIX's, as far as they fit.
+TEST_F(Host, ThreadsAreToldApartByTheirOwnIdsUnlessTheSystemsAreWanted) {
+  CUpti_ActivityThreadIdType type = CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;
+  ASSERT_EQ(cuptiGetThreadIdType(&type), CUPTI_SUCCESS);
+  ASSERT_EQ(type, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
+  const Recording recording({CUPTI_ACTIVITY_KIND_RUNTIME});
+  set();
+  finish();
+  const auto sets = recording.calls(CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020);
+  ASSERT_EQ(sets.size(), 1u);
+  EXPECT_EQ(sets[0].threadId, static_cast<std::uint32_t>(pthread_self()));
 }
 
 TEST_F(Host, CallsOfTheDriverAreToldApart) {
