@@ -244,6 +244,16 @@ struct Idle {
 
 // One kernel (or kind of copy) of a GPU, with what is known of its launches. In all recorded steps.
 struct Kernel {
+  // How it was launched.
+  struct Launch {
+    std::array<std::uint32_t, 3> grid{};
+    std::array<std::uint32_t, 3> block{};
+    std::uint32_t registers = 0;
+    std::uint32_t shared_bytes = 0;
+    double occupancy = 0;  // in 0…1, as far as registers, shared memory and the block's size allow
+
+    auto operator<=>(const Launch&) const = default;
+  };
   // Whom it serves.
   struct Use {
     int layer = -1;  // index into Profile::layers, −1 outside any
@@ -255,6 +265,7 @@ struct Kernel {
     std::uint64_t bytes = 0;
     std::uint64_t outside_count = 0;  // as of the kernel
     std::uint64_t outside_ns = 0;
+    Launch longest;
   };
   std::string name;        // demangled, whole
   std::string short_name;  // without namespaces and arguments
@@ -272,7 +283,7 @@ struct Kernel {
   std::array<std::uint32_t, 3> block{};
   std::uint32_t registers = 0;
   std::uint32_t shared_bytes = 0;
-  double occupancy = 0;   // in 0…1, as far as registers, shared memory and the block's size allow
+  double occupancy = 0;   // as of a launch
   std::vector<Use> uses;  // the longest first
 };
 
@@ -333,11 +344,12 @@ struct GpuHealth {
   std::uint64_t cupti_version = 0;  // 0 without CUPTI
   std::uint64_t records = 0;        // delivered: activities, calls and the scopes of calls
   std::uint64_t dropped = 0;        // by the vendor's library, as it says
-  std::uint64_t buffers_lost = 0;   // handed over without memory
+  std::uint64_t buffers_lost = 0;   // without memory, not given back, or not readable to their end
   std::uint64_t no_buffer = 0;      // wanted when all were in use
   std::uint64_t unknown = 0;        // of a kind that is not known
   std::uint64_t untimed = 0;        // activities without a start or an end; left out
   std::uint64_t reversed = 0;       // activities that end before they begin; left out
+  std::uint64_t clock_set = 0;      // how often the clock of its times was set while it was read
   std::uint64_t early = 0;          // activities that begin before they were asked for; kept
   std::uint64_t outside_steps = 0;  // activities asked for while nothing was recorded; left out
   std::uint64_t event_pairs = 0;    // CUDA events around layers, as pairs

@@ -1,3 +1,6 @@
+#include <array>
+#include <cstdint>
+
 #include "bindings.h"
 
 namespace layertrace::python {
@@ -17,7 +20,17 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("cause", [](const Idle& idle) { return idle_cause_name(idle.cause); })
       .def_ro("ns", &Idle::ns)
       .def_ro("gaps", &Idle::gaps);
+  const auto triple = [](const std::array<std::uint32_t, 3>& size) {
+    return nb::make_tuple(size[0], size[1], size[2]);
+  };
   nb::class_<Kernel> kernel(m, "Kernel");
+  nb::class_<Kernel::Launch>(kernel, "Launch")
+      .def("__repr__", repr_of("grid", "block", "registers", "shared_bytes", "occupancy"))
+      .def_prop_ro("grid", [=](const Kernel::Launch& launch) { return triple(launch.grid); })
+      .def_prop_ro("block", [=](const Kernel::Launch& launch) { return triple(launch.block); })
+      .def_ro("registers", &Kernel::Launch::registers)
+      .def_ro("shared_bytes", &Kernel::Launch::shared_bytes)
+      .def_ro("occupancy", &Kernel::Launch::occupancy);
   nb::class_<Kernel::Use>(kernel, "Use")
       .def("__repr__", repr_of("layer", "phase", "count", "ns"))
       .def_prop_ro("layer", [](const Kernel::Use& use) { return index_or_none(use.layer); })
@@ -25,7 +38,8 @@ void bind_device(nb::module_& m) {
       .def_ro("count", &Kernel::Use::count)
       .def_ro("ns", &Kernel::Use::ns)
       .def_ro("outside_count", &Kernel::Use::outside_count)
-      .def_ro("outside_ns", &Kernel::Use::outside_ns);
+      .def_ro("outside_ns", &Kernel::Use::outside_ns)
+      .def_ro("longest", &Kernel::Use::longest);
   kernel.def("__repr__", repr_of("short_name", "kind", "count", "ns"))
       .def_ro("name", &Kernel::name)
       .def_ro("short_name", &Kernel::short_name)
@@ -37,11 +51,8 @@ void bind_device(nb::module_& m) {
       .def_ro("bytes", &Kernel::bytes)
       .def_ro("outside_count", &Kernel::outside_count)
       .def_ro("outside_ns", &Kernel::outside_ns)
-      .def_prop_ro("grid",
-                   [](const Kernel& k) { return nb::make_tuple(k.grid[0], k.grid[1], k.grid[2]); })
-      .def_prop_ro(
-          "block",
-          [](const Kernel& k) { return nb::make_tuple(k.block[0], k.block[1], k.block[2]); })
+      .def_prop_ro("grid", [=](const Kernel& k) { return triple(k.grid); })
+      .def_prop_ro("block", [=](const Kernel& k) { return triple(k.block); })
       .def_ro("registers", &Kernel::registers)
       .def_ro("shared_bytes", &Kernel::shared_bytes)
       .def_ro("occupancy", &Kernel::occupancy)

@@ -23,11 +23,6 @@ std::uint64_t use_key(std::uint32_t entry, LayerId layer, Phase phase) noexcept 
 }
 std::size_t entry_of_key(std::uint64_t key) noexcept { return key >> kPlaceBits; }
 
-auto launch_of(const DeviceActivity& activity) noexcept {
-  return std::tie(activity.grid, activity.block, activity.registers, activity.shared_bytes,
-                  activity.occupancy);
-}
-
 }  // namespace
 
 std::uint32_t KernelTable::entry_of(NameId name, DeviceKind kind) {
@@ -39,8 +34,7 @@ std::uint32_t KernelTable::entry_of(NameId name, DeviceKind kind) {
   if (entries_.size() >= most_names_ && name != kNoName) return entry_of(kNoName, kind);
   const auto id = static_cast<std::uint32_t>(entries_.size());
   entry_ids_.emplace(key(name), id);
-  entries_.push_back({.name = name, .longest = {}});
-  entries_.back().longest.kind = kind;
+  entries_.push_back({name, kind});
   return id;
 }
 
@@ -51,57 +45,47 @@ KernelTable::Use& KernelTable::use_of(std::uint64_t key) {
     if (uses_[next].key == key) return uses_[last_use_ = next];
   }
   const auto [known, fresh] = use_ids_.try_emplace(key, static_cast<std::uint32_t>(uses_.size()));
-  if (fresh) uses_.push_back({.key = key});
+  if (fresh) uses_.push_back({.key = key, .longest = {}});
   uses_[last_use_].next = known->second;
   return uses_[last_use_ = known->second];
 }
 
-// Of several that took as long, one that does not depend on which came first.
-void KernelTable::take_longest(Entry& entry, const DeviceActivity& activity, std::uint64_t ns) {
-  const bool longer = ns > entry.max_ns;
-  const bool as_long = ns == entry.max_ns && launch_of(activity) > launch_of(entry.longest);
-  if (longer || as_long) entry.longest = activity;
-  entry.max_ns = std::max(entry.max_ns, ns);
+void KernelTable::take_longest(Use& use, const LaunchShape& launch, std::uint64_t ns) {
+  if (ns > use.max_ns || (ns == use.max_ns && launch > use.longest)) use.longest = launch;
+  use.max_ns = std::max(use.max_ns, ns);
 }
 
 void KernelTable::add(const DeviceSpan& span, bool outside) {
   const std::uint64_t ns = span.end_ns - std::min(span.end_ns, span.start_ns);
   const std::uint32_t id = entry_of(span.what.name, span.what.kind);
-  Entry& entry = entries_[id];
-  ++entry.count;
-  entry.min_ns = std::min(entry.min_ns, ns);
-  entry.bytes += span.what.bytes;
-  take_longest(entry, span.what, ns);
   Use& use = use_of(use_key(id, span.layer, span.phase));
   ++use.count;
   use.ns += ns;
   use.min_ns = std::min(use.min_ns, ns);
-  use.max_ns = std::max(use.max_ns, ns);
   use.bytes += span.what.bytes;
+  const DeviceActivity& what = span.what;
+  take_longest(use, {what.grid, what.block, what.registers, what.shared_bytes, what.occupancy}, ns);
   if (!outside) return;
   ++use.outside_count;
   use.outside_ns += ns;
 }
 
 void KernelTable::merge(const KernelTable& other, bool outside) {
-  std::vector<std::uint32_t> ids;
-  for (const Entry& from : other.entries_) {
-    ids.push_back(from.count != 0 ? entry_of(from.name, from.longest.kind) : 0);
-    if (from.count == 0) continue;
-    Entry& to = entries_[ids.back()];
-    to.count += from.count;
-    to.min_ns = std::min(to.min_ns, from.min_ns);
-    to.bytes += from.bytes;
-    take_longest(to, from.longest, from.max_ns);
-  }
+  constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+  std::vector<std::uint32_t> ids(other.entries_.size(), kUnknown);  // here, of those in use there
   for (const Use& from : other.uses_) {
     if (from.count == 0) continue;
+    std::uint32_t& id = ids[entry_of_key(from.key)];
+    if (id == kUnknown) {
+      const Entry& entry = other.entries_[entry_of_key(from.key)];
+      id = entry_of(entry.name, entry.kind);
+    }
     const std::uint64_t place = from.key & ((std::uint64_t{1} << kPlaceBits) - 1);
-    Use& to = use_of(std::uint64_t{ids[entry_of_key(from.key)]} << kPlaceBits | place);
+    Use& to = use_of(std::uint64_t{id} << kPlaceBits | place);
     to.count += from.count;
     to.ns += from.ns;
     to.min_ns = std::min(to.min_ns, from.min_ns);
-    to.max_ns = std::max(to.max_ns, from.max_ns);
+    take_longest(to, from.longest, from.max_ns);
     to.bytes += from.bytes;
     to.outside_count += outside ? from.count : from.outside_count;
     to.outside_ns += outside ? from.ns : from.outside_ns;
@@ -109,12 +93,34 @@ void KernelTable::merge(const KernelTable& other, bool outside) {
 }
 
 void KernelTable::clear() {
-  for (Entry& entry : entries_) {
-    const DeviceKind kind = entry.longest.kind;
-    entry = {.name = entry.name, .longest = {}};
-    entry.longest.kind = kind;
+  for (Use& use : uses_) use = {.key = use.key, .longest = {}, .next = use.next};
+}
+
+// What it comes to for all that it serves. Here since whoever leaves out some of these needs it
+// again.
+void add_up_uses(Kernel& kernel) {
+  kernel.count = kernel.ns = kernel.max_ns = kernel.bytes = 0;
+  kernel.outside_count = kernel.outside_ns = 0;
+  kernel.min_ns = kernel.uses.empty() ? 0 : kernel.uses.front().min_ns;
+  const Kernel::Use* longest = nullptr;
+  for (const Kernel::Use& use : kernel.uses) {
+    kernel.count += use.count;
+    kernel.ns += use.ns;
+    kernel.min_ns = std::min(kernel.min_ns, use.min_ns);
+    kernel.max_ns = std::max(kernel.max_ns, use.max_ns);
+    kernel.bytes += use.bytes;
+    kernel.outside_count += use.outside_count;
+    kernel.outside_ns += use.outside_ns;
+    const bool is_longer = longest == nullptr || std::tie(use.max_ns, use.longest) >
+                                                     std::tie(longest->max_ns, longest->longest);
+    if (is_longer) longest = &use;
   }
-  for (Use& use : uses_) use = {.key = use.key, .next = use.next};
+  if (longest == nullptr) return;
+  kernel.grid = longest->longest.grid;
+  kernel.block = longest->longest.block;
+  kernel.registers = longest->longest.registers;
+  kernel.shared_bytes = longest->longest.shared_bytes;
+  kernel.occupancy = longest->longest.occupancy;
 }
 
 std::vector<Kernel> KernelTable::kernels(const std::vector<std::string>& names) const {
@@ -123,37 +129,28 @@ std::vector<Kernel> KernelTable::kernels(const std::vector<std::string>& names) 
     Kernel kernel;
     const bool named = index(entry.name) < names.size();
     kernel.name = named ? names[index(entry.name)] : "(too many names)";
-    const bool is_kernel = entry.longest.kind == DeviceKind::kKernel;
+    const bool is_kernel = entry.kind == DeviceKind::kKernel;
     kernel.short_name = named && is_kernel ? short_kernel_name(kernel.name) : kernel.name;
-    kernel.kind = kKinds[static_cast<std::size_t>(entry.longest.kind)];
-    kernel.min_ns = entry.min_ns;
-    kernel.max_ns = entry.max_ns;
-    kernel.bytes = entry.bytes;
-    kernel.grid = entry.longest.grid;
-    kernel.block = entry.longest.block;
-    kernel.registers = entry.longest.registers;
-    kernel.shared_bytes = entry.longest.shared_bytes;
-    kernel.occupancy = static_cast<double>(entry.longest.occupancy);
+    kernel.kind = kKinds[static_cast<std::size_t>(entry.kind)];
     result.push_back(std::move(kernel));
   }
   for (const Use& use : uses_) {
     const std::uint64_t place = use.key & ((std::uint64_t{1} << kPlaceBits) - 1);
-    Kernel& kernel = result[entry_of_key(use.key)];
-    kernel.count += use.count;
-    kernel.ns += use.ns;
-    kernel.outside_count += use.outside_count;
-    kernel.outside_ns += use.outside_ns;
-    kernel.uses.push_back({.layer = static_cast<int>(place / kPhaseCount) - 1,
-                           .phase = static_cast<Phase>(place % kPhaseCount),
-                           .count = use.count,
-                           .ns = use.ns,
-                           .min_ns = use.min_ns,
-                           .max_ns = use.max_ns,
-                           .bytes = use.bytes,
-                           .outside_count = use.outside_count,
-                           .outside_ns = use.outside_ns});
+    result[entry_of_key(use.key)].uses.push_back(
+        {.layer = static_cast<int>(place / kPhaseCount) - 1,
+         .phase = static_cast<Phase>(place % kPhaseCount),
+         .count = use.count,
+         .ns = use.ns,
+         .min_ns = use.min_ns,
+         .max_ns = use.max_ns,
+         .bytes = use.bytes,
+         .outside_count = use.outside_count,
+         .outside_ns = use.outside_ns,
+         .longest = {use.longest.grid, use.longest.block, use.longest.registers,
+                     use.longest.shared_bytes, static_cast<double>(use.longest.occupancy)}});
   }
   for (Kernel& kernel : result) {
+    add_up_uses(kernel);
     std::ranges::sort(kernel.uses, [](const Kernel::Use& a, const Kernel::Use& b) {
       return std::tie(b.ns, a.layer, a.phase) < std::tie(a.ns, b.layer, b.phase);
     });

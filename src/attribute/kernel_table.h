@@ -2,6 +2,8 @@
 // and phase. Sums do not depend on the order in which activities come.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,6 +15,9 @@
 #include "attribute/span.h"
 
 namespace layertrace {
+
+// Sets a kernel's sums, and what is told of its longest launch, by those that it serves.
+void add_up_uses(Kernel& kernel);
 
 class KernelTable {
  public:
@@ -29,6 +34,16 @@ class KernelTable {
   std::vector<Kernel> kernels(const std::vector<std::string>& names) const;
 
  private:
+  // Of several launches that took as long, the one to tell of must not depend on which came first.
+  struct LaunchShape {
+    std::array<std::uint32_t, 3> grid{};
+    std::array<std::uint32_t, 3> block{};
+    std::uint32_t registers = 0;
+    std::uint32_t shared_bytes = 0;
+    float occupancy = 0;
+
+    auto operator<=>(const LaunchShape&) const = default;
+  };
   struct Use {
     std::uint64_t key = 0;  // kernel, layer and phase
     std::uint64_t count = 0;
@@ -38,20 +53,17 @@ class KernelTable {
     std::uint64_t bytes = 0;
     std::uint64_t outside_count = 0;
     std::uint64_t outside_ns = 0;
+    LaunchShape longest;
     std::uint32_t next = 0;  // the use that came after this one, the last time
   };
   struct Entry {
     NameId name = kNoName;
-    std::uint64_t count = 0;
-    std::uint64_t min_ns = ~std::uint64_t{0};
-    std::uint64_t max_ns = 0;
-    std::uint64_t bytes = 0;
-    DeviceActivity longest;
+    DeviceKind kind = DeviceKind::kKernel;
   };
 
   std::uint32_t entry_of(NameId name, DeviceKind kind);
   Use& use_of(std::uint64_t key);
-  static void take_longest(Entry& entry, const DeviceActivity& activity, std::uint64_t ns);
+  static void take_longest(Use& use, const LaunchShape& launch, std::uint64_t ns);
 
   std::size_t most_names_;
   std::unordered_map<std::uint64_t, std::uint32_t> entry_ids_;  // by name and kind

@@ -10,6 +10,7 @@
 
 #include <layertrace/report.h>
 
+#include "attribute/kernel_table.h"
 #include "report/device_sentences.h"
 #include "report/json_parts.h"
 #include "report/ledger.h"
@@ -32,18 +33,7 @@ void restrict_to(Kernel& kernel, const std::vector<bool>& inside) {
   std::erase_if(kernel.uses, [&](const Kernel::Use& use) {
     return use.layer < 0 || !inside[static_cast<std::size_t>(use.layer)];
   });
-  kernel.count = kernel.ns = kernel.max_ns = kernel.bytes = 0;
-  kernel.outside_count = kernel.outside_ns = 0;
-  kernel.min_ns = kernel.uses.empty() ? 0 : kernel.uses.front().min_ns;
-  for (const Kernel::Use& use : kernel.uses) {
-    kernel.count += use.count;
-    kernel.ns += use.ns;
-    kernel.min_ns = std::min(kernel.min_ns, use.min_ns);
-    kernel.max_ns = std::max(kernel.max_ns, use.max_ns);
-    kernel.bytes += use.bytes;
-    kernel.outside_count += use.outside_count;
-    kernel.outside_ns += use.outside_ns;
-  }
+  add_up_uses(kernel);
 }
 
 // Parents come before children.

@@ -230,7 +230,9 @@ TEST_F(DeviceFold, SumsKernelsByNameWithWhomTheyServe) {
   EXPECT_EQ(gemm.uses[0].phase, Phase::kForward);
   EXPECT_EQ(gemm.uses[0].count, 2u);
   EXPECT_EQ(gemm.uses[0].ns, 40u);
+  EXPECT_EQ(gemm.uses[0].longest.grid, gemm.grid);
   EXPECT_EQ(gemm.uses[1].count, 1u);
+  EXPECT_EQ(gemm.uses[1].longest.grid, (std::array<std::uint32_t, 3>{0, 0, 0}));  // its own
   const Kernel& copy = profile.kernels[1];
   EXPECT_EQ(copy.short_name, "copy HtoD");
   EXPECT_EQ(copy.kind, "copy");

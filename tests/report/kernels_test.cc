@@ -50,6 +50,7 @@ ampere_sgemm_128x64_tn      6  2.10 ms  97.4 %  350 µs  8×2×1  128×1×1     
   EXPECT_EQ(json[0]["ns"], 300'000);
   EXPECT_EQ(json[0]["uses"].size(), 1u);
   EXPECT_EQ(json[0]["uses"][0]["path"], "head");
+  EXPECT_EQ(json[0]["grid"], (std::vector<int>{2, 1, 1}));  // of the longest that ran there
 }
 
 TEST(Kernels, AreSortedAndLimited) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct KernelRow {
 
 void add_use(Kernel::Use& sum, const Kernel::Use& use) {
   sum.min_ns = sum.count == 0 ? use.min_ns : std::min(sum.min_ns, use.min_ns);
+  if (sum.count == 0 || std::tie(use.max_ns, use.longest) > std::tie(sum.max_ns, sum.longest))
+    sum.longest = use.longest;
   sum.max_ns = std::max(sum.max_ns, use.max_ns);
   sum.count += use.count;
   sum.ns += use.ns;
@@ -41,7 +44,9 @@ std::vector<KernelRow> kernel_rows(const Profile& profile, const TableOptions& o
                        .max_ns = kernel.max_ns,
                        .bytes = kernel.bytes,
                        .outside_count = kernel.outside_count,
-                       .outside_ns = kernel.outside_ns}});
+                       .outside_ns = kernel.outside_ns,
+                       .longest = {kernel.grid, kernel.block, kernel.registers, kernel.shared_bytes,
+                                   kernel.occupancy}}});
       continue;
     }
     Kernel::Use sum;
@@ -73,17 +78,17 @@ TableValue if_kernel(const KernelRow& row, T value) {
 void add_launch(Sheet<KernelRow>& sheet) {
   sheet
       .text("grid",
-            [](const KernelRow& row) { return if_kernel(row, size_text(row.kernel->grid)); })
+            [](const KernelRow& row) { return if_kernel(row, size_text(row.sum.longest.grid)); })
       .text("block",
-            [](const KernelRow& row) { return if_kernel(row, size_text(row.kernel->block)); })
+            [](const KernelRow& row) { return if_kernel(row, size_text(row.sum.longest.block)); })
       .integer("registers", "per thread",
-               [](const KernelRow& row) { return if_kernel(row, row.kernel->registers); })
+               [](const KernelRow& row) { return if_kernel(row, row.sum.longest.registers); })
       .detail()
       .integer("shared_bytes", "bytes",
-               [](const KernelRow& row) { return if_kernel(row, row.kernel->shared_bytes); })
+               [](const KernelRow& row) { return if_kernel(row, row.sum.longest.shared_bytes); })
       .detail()
       .real("occupancy", "share",
-            [](const KernelRow& row) { return if_kernel(row, row.kernel->occupancy); });
+            [](const KernelRow& row) { return if_kernel(row, row.sum.longest.occupancy); });
 }
 
 }  // namespace
