@@ -1,5 +1,8 @@
 #include "activity/cupti_activity.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <ctime>
 #include <string>
 
@@ -34,8 +37,9 @@ constexpr CUpti_CallbackId kDriverInstantiations[] = {
     CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz};
 
 void CUPTIAPI request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
-  *buffer = CuptiBuffers::instance().take();
-  *bytes = *buffer != nullptr ? CuptiBuffers::kBytes : 0;
+  const CuptiBuffers::Lent lent = CuptiBuffers::instance().take();
+  *buffer = lent.data;
+  *bytes = lent.bytes;
   *most_records = 0;  // as many as fit
 }
 
@@ -81,8 +85,11 @@ Result<void> CuptiActivity::start() {
       result != CUPTI_SUCCESS)
     return refused(result);
   turn_callbacks(1);
+  set_thread_ids();
   set_clock();
-  CuptiBuffers::instance().want(true);
+  CuptiBuffers::instance().want(true, cupti_.wants_buffer_always());
+  count_dropped();
+  health_.dropped = 0;  // before us, of whoever was its client then
   // Some refusals show only here; better now than in the middle of a training.
   if (auto enabled = enable(); !enabled) return enabled;
   disable();
@@ -103,29 +110,38 @@ Result<void> CuptiActivity::enable() noexcept {
 void CuptiActivity::disable() noexcept {
   for (const CUpti_ActivityKind kind : kKinds) cupti_.disable(kind);
   for (const CUpti_ActivityKind kind : kCallKinds) cupti_.disable(kind);
-  turn_calls(0);
-}
-
-// The number of those that CUPTI would not turn.
-std::size_t CuptiActivity::turn_calls(std::uint8_t on) noexcept {
-  if (cupti_.enable_runtime_call == nullptr || cupti_.enable_driver_call == nullptr) return 1;
-  std::size_t refused = 0;
-  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_RUNTIME_API))
-    refused += cupti_.enable_runtime_call(id, on) != CUPTI_SUCCESS ? 1 : 0;
-  for (const CUpti_CallbackId id : reader_.calls().wanted(CUPTI_CB_DOMAIN_DRIVER_API))
-    refused += cupti_.enable_driver_call(id, on) != CUPTI_SUCCESS ? 1 : 0;
-  return refused;
 }
 
 // Of the host's calls only those that ask a device for something or wait for it: PyTorch makes ten
 // others for each. A CUPTI that cannot tell them apart records all.
+//
+// All first, and then without the others: CUPTI's documentation also has it the other way round,
+// single functions without their kind, but on some GPUs nothing is recorded then.
 CUptiResult CuptiActivity::enable_calls() noexcept {
-  if (turn_calls(1) == 0) return CUPTI_SUCCESS;
-  CUptiResult result = CUPTI_SUCCESS;
   for (const CUpti_ActivityKind kind : kCallKinds) {
-    if (result == CUPTI_SUCCESS) result = cupti_.enable(kind);
+    if (const CUptiResult result = cupti_.enable(kind); result != CUPTI_SUCCESS) return result;
   }
-  return result;
+  if (cupti_.enable_runtime_call == nullptr || cupti_.enable_driver_call == nullptr)
+    return CUPTI_SUCCESS;
+  try {
+    for (const CUpti_CallbackId id : reader_.calls().unwanted(CUPTI_CB_DOMAIN_RUNTIME_API))
+      cupti_.enable_runtime_call(id, 0);
+    for (const CUpti_CallbackId id : reader_.calls().unwanted(CUPTI_CB_DOMAIN_DRIVER_API))
+      cupti_.enable_driver_call(id, 0);
+  } catch (...) {  // no memory for the list
+  }
+  return CUPTI_SUCCESS;
+}
+
+// Calls are looked for among the records of their thread, whose id is the system's. CUPTI's own is
+// another unless it is told so.
+void CuptiActivity::set_thread_ids() noexcept {
+  CUpti_ActivityThreadIdType before = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
+  if (cupti_.set_thread_id_type == nullptr || cupti_.get_thread_id_type == nullptr ||
+      cupti_.get_thread_id_type(&before) != CUPTI_SUCCESS)
+    return;
+  if (cupti_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) == CUPTI_SUCCESS)
+    thread_ids_before_ = before;
 }
 
 void CuptiActivity::close() noexcept {
@@ -134,9 +150,10 @@ void CuptiActivity::close() noexcept {
   turn_callbacks(0);
   cupti_.unsubscribe(subscriber_);
   subscribed_ = false;
+  if (thread_ids_before_) cupti_.set_thread_id_type(*thread_ids_before_);
   // It cannot be taken back: from now on it tells what CUPTI would without it.
   if (gave_clock_) cupti_.register_timestamp_callback(&realtime_ns);
-  CuptiBuffers::instance().want(false);
+  CuptiBuffers::instance().want(false, cupti_.wants_buffer_always());
 }
 
 void CuptiActivity::push(std::uint64_t frame) noexcept {
@@ -204,6 +221,10 @@ void CuptiActivity::on_graph_node(const CUpti_GraphData& graph, bool cloned) noe
 
 // ---- Records ----
 
+void CuptiActivity::leave_out_this_thread() noexcept {
+  if (thread_ids_before_) reader_.leave_out(static_cast<std::uint32_t>(gettid()));
+}
+
 void CuptiActivity::drain(DeviceConsumer& consumer, bool all) {
   constexpr auto kPause = std::chrono::milliseconds(20);
   constexpr auto kLongest = std::chrono::milliseconds(500);
@@ -235,13 +256,23 @@ GpuHealth CuptiActivity::health() const {
 }
 
 void CuptiActivity::set_clock() {
-  if (cupti_.register_timestamp_callback != nullptr &&
-      cupti_.register_timestamp_callback(&now) == CUPTI_SUCCESS) {
+  const bool gives =
+      cupti_.takes_clock() || (cupti_.register_timestamp_callback != nullptr && !has_own_clock());
+  if (gives && cupti_.register_timestamp_callback(&now) == CUPTI_SUCCESS) {
     gave_clock_ = true;
     return;
   }
   clock_ = DeviceClock(TickScale::measure().ns_per_tick());
   read_clock();
+}
+
+// A client before us may have given it one, for good, of whatever unit: then ours is no worse.
+bool CuptiActivity::has_own_clock() const noexcept {
+  constexpr std::uint64_t kNearNs = 1'000'000'000;
+  std::uint64_t told_ns = 0;
+  if (cupti_.get_timestamp(&told_ns) != CUPTI_SUCCESS) return true;
+  const std::uint64_t now_ns = realtime_ns();
+  return std::max(told_ns, now_ns) - std::min(told_ns, now_ns) < kNearNs;
 }
 
 // Both clocks as close together as can be: of a few tries, the shortest.
@@ -261,16 +292,19 @@ void CuptiActivity::read_clock() {
     device_ns = cupti_ns;
     ticks = before + length / 2;
   }
-  clock_.add_reading(device_ns, ticks);
+  if (clock_.add_reading(device_ns, ticks)) ++health_.clock_set;
 }
 
+// A record that CUPTI cannot read ends its buffer: the rest of that is lost.
 template <typename Function>
 void CuptiActivity::for_each(const std::vector<CuptiBuffers::Filled>& buffers,
-                             const Function& function) const {
+                             const Function& function) {
   for (const CuptiBuffers::Filled& buffer : buffers) {
     CUpti_Activity* record = nullptr;
-    while (cupti_.next_record(buffer.data, buffer.bytes, &record) == CUPTI_SUCCESS)
+    CUptiResult result = CUPTI_SUCCESS;
+    while ((result = cupti_.next_record(buffer.data, buffer.bytes, &record)) == CUPTI_SUCCESS)
       function(*record);
+    if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) ++health_.buffers_lost;
   }
 }
 

@@ -39,6 +39,9 @@ class CuptiActivity {
   // What records call a stream of the calling thread's device.
   std::optional<std::uint32_t> stream_id(CUstream stream) const noexcept;
 
+  // The calling thread is none of the program's.
+  void leave_out_this_thread() noexcept;
+
   // See DeviceCapture::drain().
   void drain(DeviceConsumer& consumer, bool all);
   GpuHealth health() const;
@@ -47,20 +50,22 @@ class CuptiActivity {
   static void CUPTIAPI on_callback(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                    const void* data);
   CUptiResult enable_calls() noexcept;
-  std::size_t turn_calls(std::uint8_t on) noexcept;
+  void set_thread_ids() noexcept;
   void turn_callbacks(std::uint32_t on) noexcept;
   void on_graph_node(const CUpti_GraphData& graph, bool cloned) noexcept;
   void set_clock();
+  bool has_own_clock() const noexcept;
   void read_clock();
   void count_dropped();
   template <typename Function>
-  void for_each(const std::vector<CuptiBuffers::Filled>& buffers, const Function& function) const;
+  void for_each(const std::vector<CuptiBuffers::Filled>& buffers, const Function& function);
 
   const CuptiLibrary& cupti_;
   std::uint64_t session_ = 0;  // by which it is told from others of the process
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool subscribed_ = false;
   bool gave_clock_ = false;
+  std::optional<CUpti_ActivityThreadIdType> thread_ids_before_;
   DeviceClock clock_;
   GpuHealth health_;
   RecordReader reader_;

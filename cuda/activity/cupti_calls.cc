@@ -55,9 +55,9 @@ const CuptiCalls::Call& CuptiCalls::of(CUpti_CallbackDomain domain, std::uint32_
   return calls[id];
 }
 
-const std::vector<CUpti_CallbackId>& CuptiCalls::wanted(CUpti_CallbackDomain domain) {
+const std::vector<CUpti_CallbackId>& CuptiCalls::unwanted(CUpti_CallbackDomain domain) {
   const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
-  std::vector<CUpti_CallbackId>& ids = runtime ? wanted_runtime_ : wanted_driver_;
+  std::vector<CUpti_CallbackId>& ids = runtime ? unwanted_runtime_ : unwanted_driver_;
   if (!ids.empty()) return ids;
   // Ids are dense, and newer versions have more than this one's headers know.
   constexpr CUpti_CallbackId kBeyond = 200;
@@ -67,7 +67,7 @@ const std::vector<CUpti_CallbackId>& CuptiCalls::wanted(CUpti_CallbackDomain dom
   for (CUpti_CallbackId id = 1; id < last; ++id) {
     const char* name = nullptr;
     if (cupti_.callback_name(domain, id, &name) == CUPTI_SUCCESS && name != nullptr &&
-        is_wanted(name))
+        !is_wanted(name))
       ids.push_back(id);
   }
   return ids;
@@ -79,7 +79,7 @@ CuptiCalls::Call CuptiCalls::look_up(CUpti_CallbackDomain domain, std::uint32_t 
       text == nullptr)
     return {NameTable::instance().intern("CUDA call"), CallKind::kAsk, /*asks_for_many=*/true};
   const std::string_view name = without_version(text);
-  return {NameTable::instance().intern(name), kind_of(name), asks_for_many(name)};
+  return {NameTable::instance().intern(name), kind_of(name), asks_for_many(name), is_wanted(name)};
 }
 
 }  // namespace layertrace::cuda

@@ -17,13 +17,14 @@ class CuptiCalls {
     NameId name = kNoName;  // without the version that CUPTI adds: "cudaLaunchKernel"
     CallKind kind = CallKind::kAsk;
     bool asks_for_many = false;  // things at once, or for none that is told
+    bool is_wanted = true;       // it asks a device for something, or waits for it
   };
 
   explicit CuptiCalls(const CuptiLibrary& cupti) : cupti_(cupti) {}
 
   const Call& of(CUpti_CallbackDomain domain, std::uint32_t id);
-  // The ids of the functions by which a device is asked for something, or waited for.
-  const std::vector<CUpti_CallbackId>& wanted(CUpti_CallbackDomain domain);
+  // The ids of the functions by which no device is asked for anything, nor waited for.
+  const std::vector<CUpti_CallbackId>& unwanted(CUpti_CallbackDomain domain);
 
  private:
   Call look_up(CUpti_CallbackDomain domain, std::uint32_t id) const;
@@ -31,8 +32,8 @@ class CuptiCalls {
   const CuptiLibrary& cupti_;
   std::vector<Call> runtime_;
   std::vector<Call> driver_;
-  std::vector<CUpti_CallbackId> wanted_runtime_;
-  std::vector<CUpti_CallbackId> wanted_driver_;
+  std::vector<CUpti_CallbackId> unwanted_runtime_;
+  std::vector<CUpti_CallbackId> unwanted_driver_;
 };
 
 }  // namespace layertrace::cuda

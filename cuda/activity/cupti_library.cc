@@ -53,6 +53,8 @@ bool CuptiLibrary::bind_all(void* library) {
   bind(library, "cuptiActivityEnableRuntimeApi", enable_runtime_call);
   bind(library, "cuptiActivityEnableDriverApi", enable_driver_call);
   bind(library, "cuptiGetStreamIdEx", stream_id);
+  bind(library, "cuptiSetThreadIdType", set_thread_id_type);
+  bind(library, "cuptiGetThreadIdType", get_thread_id_type);
   path = path_of_library(library);
   return complete;
 }

@@ -37,6 +37,19 @@ struct CuptiLibrary {
   decltype(&cuptiActivityEnableRuntimeApi) enable_runtime_call = nullptr;
   decltype(&cuptiActivityEnableDriverApi) enable_driver_call = nullptr;
   decltype(&cuptiGetStreamIdEx) stream_id = nullptr;
+  decltype(&cuptiSetThreadIdType) set_thread_id_type = nullptr;
+  decltype(&cuptiGetThreadIdType) get_thread_id_type = nullptr;
+
+  // What NVIDIA's release notes say of a version, as far as it matters to a client.
+  // Before 12.9 a client that has no buffer to give crashes the program.
+  bool wants_buffer_always() const noexcept { return version < kCuda129; }
+  // From 12.6 to 13.0 kernels may come without times where the client gives the clock.
+  bool takes_clock() const noexcept {
+    return register_timestamp_callback != nullptr && (version < kCuda126 || version >= kCuda131);
+  }
+  static constexpr std::uint32_t kCuda126 = 24;
+  static constexpr std::uint32_t kCuda129 = 27;
+  static constexpr std::uint32_t kCuda131 = 130100;
 
   // Looked for once, beside the torch that is loaded.
   static const Result<CuptiLibrary>& load();

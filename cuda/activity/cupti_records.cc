@@ -70,13 +70,12 @@ bool RecordReader::take_times(std::uint64_t start, std::uint64_t end, DeviceActi
     ++health_.untimed;
     return false;
   }
-  if (end < start) {
-    ++health_.reversed;
-    return false;
-  }
   activity.start_ticks = clock_.to_ticks(start);
   activity.end_ticks = clock_.to_ticks(end);
-  return true;
+  // By our clock: theirs may have been set meanwhile.
+  if (activity.end_ticks >= activity.start_ticks) return true;
+  ++health_.reversed;
+  return false;
 }
 
 template <typename T>
@@ -120,7 +119,10 @@ void RecordReader::read_copy(const T& record, const char* name, DeviceKind kind,
 
 void RecordReader::read_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain,
                              DeviceConsumer& consumer) {
+  if (call.threadId == left_out_ && left_out_ != 0) return;
   const CuptiCalls::Call& known = calls_.of(domain, call.cbid);
+  // Between two calls by which CUPTI is told which to leave out, others' come.
+  if (!known.is_wanted) return;
   const bool timed = call.start != 0;  // CUPTI may not have the times
   consumer.launch({timed ? clock_.to_ticks(call.start) : 0, timed ? clock_.to_ticks(call.end) : 0,
                    call.correlationId, call.threadId, known.name, known.kind, known.asks_for_many});

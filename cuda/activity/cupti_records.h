@@ -25,6 +25,8 @@ class RecordReader {
 
   void read(const CUpti_Activity& record, DeviceConsumer& consumer);
   CuptiCalls& calls() noexcept { return calls_; }
+  // What this thread calls is layertrace's own affair.
+  void leave_out(std::uint32_t thread) noexcept { left_out_ = thread; }
 
  private:
   void read_call(const CUpti_ActivityAPI& call, CUpti_CallbackDomain domain,
@@ -45,6 +47,7 @@ class RecordReader {
   const DeviceClock& clock_;
   GpuHealth& health_;
   CuptiCalls calls_;
+  std::uint32_t left_out_ = 0;
   Occupancies occupancies_;
   std::unordered_map<const char*, KnownName> kernel_names_;
 };

@@ -9,6 +9,10 @@ namespace layertrace::cuda {
 // Either the vendor's library asks us for the time, and there is nothing to do. Or its clock is
 // another, which differs from ours by an offset that drifts: both are read together now and then,
 // and what lies between two readings is on the line between them.
+//
+// That clock may be set, by the system's owner or its servers of time. Then the readings before and
+// after are two lines, and a timestamp that is on both was taken on the later one, unless that
+// would be a moment that was not yet.
 class DeviceClock {
  public:
   // Records have our ticks already.
@@ -18,8 +22,8 @@ class DeviceClock {
 
   bool is_ours() const noexcept { return is_ours_; }
 
-  // Both clocks at one moment, later than the last.
-  void add_reading(std::uint64_t device_ns, std::uint64_t ticks);
+  // Both clocks at one moment, later than the last. True if the other one has been set meanwhile.
+  bool add_reading(std::uint64_t device_ns, std::uint64_t ticks);
   std::uint64_t to_ticks(std::uint64_t timestamp) const noexcept;
 
  private:
@@ -29,9 +33,15 @@ class DeviceClock {
     std::uint64_t ticks;
   };
 
+  using Line = std::deque<Reading>;
+
+  bool is_set(const Reading& last, const Reading& next) const noexcept;
+  std::uint64_t on_line(const Line& line, std::uint64_t timestamp) const noexcept;
+
   bool is_ours_ = true;
   double ticks_per_ns_ = 1;
-  std::deque<Reading> readings_;
+  std::deque<Line> lines_;  // none is empty; their readings are in the order of our ticks
+  std::size_t count_ = 0;   // of all readings
 };
 
 }  // namespace layertrace::cuda

@@ -24,9 +24,16 @@ struct EventTimer::Open {
 };
 
 // Elsewhere than in the thread's own block: that is small for a library that is loaded late.
+// Nothing once the thread has let go of it: others end later than it.
 EventTimer::Open* EventTimer::open_pairs() noexcept {
-  thread_local const std::unique_ptr<Open> open(new (std::nothrow) Open);
-  return open.get();
+  constinit static thread_local bool is_over = false;
+  struct Owner {
+    const std::unique_ptr<Open> open{new (std::nothrow) Open};
+    ~Owner() { is_over = true; }
+  };
+  if (is_over) return nullptr;
+  thread_local const Owner owner;
+  return owner.open.get();
 }
 
 EventTimer::EventTimer(const CudaRuntime& runtime, CurrentStream (*current_stream)() noexcept,

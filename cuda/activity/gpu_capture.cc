@@ -179,6 +179,7 @@ class GpuCapture final : public DeviceCapture {
     };
     try {
       std::thread thread([&] {
+        if (cupti_ != nullptr) cupti_->leave_out_this_thread();
         if (runtime_ != nullptr) stay_out_of_captures();
         run();
       });

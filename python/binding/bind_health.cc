@@ -29,6 +29,7 @@ void bind_health(nb::module_& m) {
       .def_ro("event_pairs", &GpuHealth::event_pairs)
       .def_ro("events_missed", &GpuHealth::events_missed)
       .def_ro("events_capturing", &GpuHealth::events_capturing)
+      .def_ro("clock_set", &GpuHealth::clock_set)
       .def_ro("early", &GpuHealth::early)
       .def_ro("earlier_graphs", &GpuHealth::earlier_graphs);
   nb::class_<SourceEvents>(m, "SourceEvents")

@@ -458,6 +458,22 @@ class Kernel:
     """One kernel, kind of copy or set, with all its launches in the recorded steps."""
 
     @final
+    class Launch:
+        """How it was launched."""
+
+        @property
+        def grid(self) -> tuple[int, int, int]: ...
+        @property
+        def block(self) -> tuple[int, int, int]: ...
+        @property
+        def registers(self) -> int: ...
+        @property
+        def shared_bytes(self) -> int: ...
+        @property
+        def occupancy(self) -> float:
+            """In 0…1, as far as registers, shared memory and the block's size allow."""
+
+    @final
     class Use:
         """Whom it serves."""
 
@@ -474,6 +490,9 @@ class Kernel:
         def outside_count(self) -> int: ...
         @property
         def outside_ns(self) -> int: ...
+        @property
+        def longest(self) -> Kernel.Launch:
+            """Of those for this layer and phase."""
 
     @property
     def name(self) -> str:
@@ -587,6 +606,9 @@ class GpuHealth:
     @property
     def events_capturing(self) -> int:
         """Pairs not made, since the stream was being captured."""
+    @property
+    def clock_set(self) -> int:
+        """How often the clock of its times was set while it was read."""
     @property
     def early(self) -> int:
         """Activities that begin before they were asked for; kept."""

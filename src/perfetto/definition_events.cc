@@ -261,6 +261,7 @@ constexpr std::pair<std::string_view, std::uint64_t GpuHealth::*> kGpuCounts[] =
     {"gpu_unknown", &GpuHealth::unknown},
     {"gpu_untimed", &GpuHealth::untimed},
     {"gpu_reversed", &GpuHealth::reversed},
+    {"gpu_clock_set", &GpuHealth::clock_set},
     {"gpu_cupti_version", &GpuHealth::cupti_version},
     {"gpu_events_missed", &GpuHealth::events_missed},
     {"gpu_events_capturing", &GpuHealth::events_capturing},

@@ -120,6 +120,7 @@ Json gpu_json(const GpuHealth& gpu) {
           {"unknown", gpu.unknown},
           {"untimed", gpu.untimed},
           {"reversed", gpu.reversed},
+          {"clock_set", gpu.clock_set},
           {"early", gpu.early},
           {"outside_steps", gpu.outside_steps},
           {"event_pairs", gpu.event_pairs},

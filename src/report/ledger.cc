@@ -193,6 +193,11 @@ void add_gpu_records(const GpuHealth& gpu, std::vector<Sentence>& out) {
   add(gpu.events_capturing, "pair of events not made while its stream was captured",
       "pairs of events not made while their streams were captured");
   if (!parts.empty()) out.push_back({"Of the GPU's records: " + join(parts, ", ") + "."});
+  if (gpu.clock_set != 0) {
+    out.push_back({fmt::format(
+        "The clock of the GPU's times was set {} while it was recorded.",
+        gpu.clock_set == 1 ? std::string("once") : quantity(gpu.clock_set, "time", "times"))});
+  }
   if (gpu.early != 0) {
     out.push_back(
         {fmt::format("{}, by their clocks, which do not agree; kept as told.",

@@ -206,7 +206,7 @@ TEST(LayersJson, TellsTheHealth) {
     "emitted": 12345, "recorded": 12345, "dropped": 7, "cut": true, "cut_scopes": 2, "thrown_scopes": 1,
     "scope_cost_ns": 55, "op_cost_ns": 210, "writer_cpu_ns": 4200000, "tracing_share": 0.003,
     "gpu": {"source": "", "records": 0, "dropped": 0, "buffers_lost": 0, "no_buffer": 0, "unknown": 0,
-        "untimed": 0, "reversed": 0, "early": 20, "outside_steps": 0, "event_pairs": 21, "events_missed": 22,
+        "untimed": 0, "reversed": 0, "clock_set": 0, "early": 20, "outside_steps": 0, "event_pairs": 21, "events_missed": 22,
         "events_capturing": 23, "earlier_graphs": 24},
     "steps": 2, "steps_marked": true, "notes": ["one", "two"],
     "device": "a GPU", "cupti_version": 130200, "timing": "both", "simulated": "a simulated GPU",

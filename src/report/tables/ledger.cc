@@ -89,7 +89,7 @@ void add_records(const Health& health, Rows& rows) {
       rows.push_back({"records", "dropped", static_cast<double>(health.dropped), {}, whole});
   }
   const GpuHealth& gpu = health.gpu;
-  const std::array<std::tuple<const char*, const char*, std::uint64_t>, 12> counts{{
+  const std::array<std::tuple<const char*, const char*, std::uint64_t>, 13> counts{{
       {"scopes", "left by an exception", health.thrown_scopes},
       {"scopes", "still open when the recording ended", health.cut_scopes},
       {"GPU records", "dropped by CUPTI", gpu.dropped},
@@ -99,6 +99,7 @@ void add_records(const Health& health, Rows& rows) {
       {"GPU records", "without times", gpu.untimed},
       {"GPU records", "end before they begin", gpu.reversed},
       {"GPU records", "begin before they were asked for", gpu.early},
+      {"GPU records", "their clock was set", gpu.clock_set},
       {"GPU records", "asked for while nothing was recorded", gpu.outside_steps},
       {"GPU events", "pairs missing", gpu.events_missed},
       {"GPU events", "pairs not made while a stream was captured", gpu.events_capturing},

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 namespace layertrace::cuda {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -25,10 +27,21 @@ struct FakeCupti {
   void* user = nullptr;
   std::set<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> callbacks;
   std::set<CUpti_ActivityKind> kinds;
+  std::set<CUpti_CallbackId> calls_off;  // of the runtime's functions, while its kind is on
+  std::set<CUpti_CallbackId> calls_on;   // without it, of which some CUPTI makes nothing
+  CUpti_ActivityThreadIdType thread_ids = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  std::size_t dropped = 0;
+  CUptiResult end_of_buffer = CUPTI_ERROR_MAX_LIMIT_REACHED;
+  bool subscribed = false;
 
   static FakeCupti* current;
 };
 FakeCupti* FakeCupti::current = nullptr;
+
+constexpr CUpti_CallbackId kLaunch = 1;
+constexpr CUpti_CallbackId kMalloc = 2;
 
 CuptiLibrary fake_library() {
   CuptiLibrary library;
@@ -36,15 +49,45 @@ CuptiLibrary fake_library() {
   library.subscribe = [](CUpti_SubscriberHandle*, CUpti_CallbackFunc callback, void* user) {
     FakeCupti::current->callback = callback;
     FakeCupti::current->user = user;
+    FakeCupti::current->subscribed = true;
     return CUPTI_SUCCESS;
   };
-  library.unsubscribe = [](CUpti_SubscriberHandle) { return CUPTI_SUCCESS; };
-  library.register_callbacks = [](CUpti_BuffersCallbackRequestFunc,
-                                  CUpti_BuffersCallbackCompleteFunc) { return CUPTI_SUCCESS; };
+  library.unsubscribe = [](CUpti_SubscriberHandle) {
+    FakeCupti::current->subscribed = false;
+    return CUPTI_SUCCESS;
+  };
+  library.register_callbacks = [](CUpti_BuffersCallbackRequestFunc request,
+                                  CUpti_BuffersCallbackCompleteFunc complete) {
+    FakeCupti::current->request = request;
+    FakeCupti::current->complete = complete;
+    return CUPTI_SUCCESS;
+  };
+  library.get_thread_id_type = [](CUpti_ActivityThreadIdType* type) {
+    *type = FakeCupti::current->thread_ids;
+    return CUPTI_SUCCESS;
+  };
+  library.set_thread_id_type = [](CUpti_ActivityThreadIdType type) {
+    FakeCupti::current->thread_ids = type;
+    return CUPTI_SUCCESS;
+  };
+  library.enable_runtime_call = [](CUpti_CallbackId id, std::uint8_t on) {
+    FakeCupti& cupti = *FakeCupti::current;
+    if (cupti.kinds.contains(CUPTI_ACTIVITY_KIND_RUNTIME)) {
+      on != 0 ? void(cupti.calls_off.erase(id)) : void(cupti.calls_off.insert(id));
+    } else {
+      on != 0 ? void(cupti.calls_on.insert(id)) : void(cupti.calls_on.erase(id));
+    }
+    return CUPTI_SUCCESS;
+  };
+  library.enable_driver_call = [](CUpti_CallbackId, std::uint8_t) { return CUPTI_SUCCESS; };
+  library.next_record = [](std::uint8_t*, std::size_t, CUpti_Activity**) {
+    return FakeCupti::current->end_of_buffer;
+  };
   library.register_timestamp_callback = [](CUpti_TimestampCallbackFunc) { return CUPTI_SUCCESS; };
   library.enable = [](CUpti_ActivityKind kind) {
     FakeCupti& cupti = *FakeCupti::current;
     if (cupti.enable_result == CUPTI_SUCCESS) cupti.kinds.insert(kind);
+    if (kind == CUPTI_ACTIVITY_KIND_RUNTIME) cupti.calls_off.clear();  // it overrides
     return cupti.enable_result;
   };
   library.disable = [](CUpti_ActivityKind kind) {
@@ -61,14 +104,17 @@ CuptiLibrary fake_library() {
     }
     return CUPTI_SUCCESS;
   };
-  library.callback_name = [](CUpti_CallbackDomain, std::uint32_t, const char**) {
-    return CUPTI_ERROR_INVALID_PARAMETER;
+  library.callback_name = [](CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {
+    if (domain != CUPTI_CB_DOMAIN_RUNTIME_API) return CUPTI_ERROR_INVALID_PARAMETER;
+    if (id == kLaunch) *name = "cudaLaunchKernel_v7000";
+    if (id == kMalloc) *name = "cudaMalloc_v3020";
+    return id == kLaunch || id == kMalloc ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
   };
   library.push_id = [](CUpti_ExternalCorrelationKind, std::uint64_t) { return CUPTI_SUCCESS; };
   library.pop_id = [](CUpti_ExternalCorrelationKind, std::uint64_t*) { return CUPTI_SUCCESS; };
   library.flush_all = [](std::uint32_t) { return CUPTI_SUCCESS; };
   library.dropped_records = [](CUcontext, std::uint32_t, std::size_t* dropped) {
-    *dropped = 0;
+    *dropped = std::exchange(FakeCupti::current->dropped, 0);
     return CUPTI_SUCCESS;
   };
   // A node's handle is its id.
@@ -132,6 +178,112 @@ TEST_F(CuptiActivityTest, LeavesNothingBehind) {
   activity.close();
   EXPECT_THAT(cupti_.callbacks, IsEmpty());
   EXPECT_THAT(cupti_.kinds, IsEmpty());
+  EXPECT_THAT(cupti_.calls_on, IsEmpty());
+  EXPECT_EQ(cupti_.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
+  EXPECT_FALSE(cupti_.subscribed);
+}
+
+// Single functions without their kind are recorded by the documentation, not by every CUPTI.
+TEST_F(CuptiActivityTest, LeavesFunctionsOutOfTheirKindAtEachWindow) {
+  CuptiActivity activity(library_);
+  ASSERT_TRUE(activity.start());
+  for (int window = 0; window < 2; ++window) {
+    ASSERT_TRUE(activity.enable());
+    EXPECT_TRUE(cupti_.kinds.contains(CUPTI_ACTIVITY_KIND_RUNTIME));
+    EXPECT_TRUE(cupti_.kinds.contains(CUPTI_ACTIVITY_KIND_DRIVER));
+    EXPECT_THAT(cupti_.calls_off, ElementsAre(kMalloc));
+    activity.disable();
+    EXPECT_THAT(cupti_.kinds, IsEmpty());
+    EXPECT_THAT(cupti_.calls_on, IsEmpty());
+  }
+}
+
+TEST_F(CuptiActivityTest, AsksForTheSystemsThreadIds) {
+  CuptiActivity activity(library_);
+  ASSERT_TRUE(activity.start());
+  EXPECT_EQ(cupti_.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  activity.close();
+  EXPECT_EQ(cupti_.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
+  cupti_.thread_ids = CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM;  // as somebody wants them
+  CuptiActivity second(library_);
+  ASSERT_TRUE(second.start());
+  second.close();
+  EXPECT_EQ(cupti_.thread_ids, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+}
+
+// In these versions kernels may have no times then.
+TEST_F(CuptiActivityTest, KeepsItsClockFromACuptiThatDoesNotBearIt) {
+  CuptiLibrary library = library_;
+  for (const auto& [version, takes] : std::vector<std::pair<std::uint32_t, bool>>{
+           {20, true}, {24, false}, {28, false}, {130001, false}, {130100, true}, {130200, true}}) {
+    library.version = version;
+    EXPECT_EQ(library.takes_clock(), takes) << version;
+  }
+  library.register_timestamp_callback = nullptr;
+  EXPECT_FALSE(library.takes_clock());
+}
+
+// A client before us has given it one, which cannot be taken back.
+TEST_F(CuptiActivityTest, GivesItsClockToACuptiThatHasAnothersAlready) {
+  static int given;
+  given = 0;
+  CuptiLibrary library = library_;
+  library.version = 26;
+  library.register_timestamp_callback = [](CUpti_TimestampCallbackFunc) {
+    ++given;
+    return CUPTI_SUCCESS;
+  };
+  library.get_timestamp = [](std::uint64_t* ns) {
+    *ns = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
+                                     std::chrono::nanoseconds(1));
+    return CUPTI_SUCCESS;
+  };
+  {
+    CuptiActivity activity(library);
+    ASSERT_TRUE(activity.start());
+  }
+  EXPECT_EQ(given, 0);
+  library.get_timestamp = [](std::uint64_t* ticks) {
+    *ticks = 123'456'789;
+    return CUPTI_SUCCESS;
+  };
+  {
+    CuptiActivity activity(library);
+    ASSERT_TRUE(activity.start());
+    EXPECT_EQ(given, 1);
+  }
+  EXPECT_EQ(given, 2);  // and at the end, what CUPTI would tell without it
+}
+
+TEST_F(CuptiActivityTest, CountsOnlyWhatWasDroppedSinceItsStart) {
+  cupti_.dropped = 7;
+  CuptiActivity activity(library_);
+  ASSERT_TRUE(activity.start());
+  cupti_.dropped = 2;
+  test::KeptRecords kept;
+  activity.drain(kept, false);
+  EXPECT_EQ(activity.health().dropped, 2u);
+}
+
+TEST_F(CuptiActivityTest, CountsABufferThatCannotBeReadToItsEnd) {
+  CuptiActivity activity(library_);
+  ASSERT_TRUE(activity.start());
+  const auto fill = [&] {
+    std::uint8_t* buffer = nullptr;
+    std::size_t bytes = 0;
+    std::size_t most = 0;
+    cupti_.request(&buffer, &bytes, &most);
+    ASSERT_NE(buffer, nullptr);
+    cupti_.complete(nullptr, 0, buffer, bytes, 8);
+  };
+  test::KeptRecords kept;
+  fill();
+  activity.drain(kept, false);
+  EXPECT_EQ(activity.health().buffers_lost, 0u);
+  cupti_.end_of_buffer = CUPTI_ERROR_INVALID_KIND;
+  fill();
+  activity.drain(kept, false);
+  EXPECT_EQ(activity.health().buffers_lost, 1u);
 }
 
 TEST_F(CuptiActivityTest, TellsWhyItWasRefusedAtTheStartAndLater) {

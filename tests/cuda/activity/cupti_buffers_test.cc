@@ -18,12 +18,15 @@ class CuptiBuffersTest : public ::testing::Test {
   CuptiBuffers buffers_;
 
   void SetUp() override { buffers_.want(true); }
+  std::uint8_t* take() { return buffers_.take().data; }
+  // As CUPTI does: a record begins with its kind.
+  static void write_in(std::uint8_t* buffer) { *buffer = 1; }
   // Under AddressSanitizer, what was not freed is found.
   void TearDown() override { buffers_.want(false); }
 };
 
 TEST_F(CuptiBuffersTest, GivesMemoryThatIsAllUsable) {
-  std::uint8_t* buffer = buffers_.take();
+  std::uint8_t* buffer = take();
   ASSERT_NE(buffer, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer) % 8, 0u);
   std::memset(buffer, 1, CuptiBuffers::kBytes);
@@ -31,9 +34,9 @@ TEST_F(CuptiBuffersTest, GivesMemoryThatIsAllUsable) {
 }
 
 TEST_F(CuptiBuffersTest, HandsOverWhatWasFilledInItsOrder) {
-  std::uint8_t* first = buffers_.take();
-  std::uint8_t* second = buffers_.take();
-  std::uint8_t* empty = buffers_.take();
+  std::uint8_t* first = take();
+  std::uint8_t* second = take();
+  std::uint8_t* empty = take();
   buffers_.give_back(second, 20);
   buffers_.give_back(empty, 0);
   buffers_.give_back(first, 10);
@@ -44,7 +47,7 @@ TEST_F(CuptiBuffersTest, HandsOverWhatWasFilledInItsOrder) {
   EXPECT_EQ(filled[1].data, first);
   EXPECT_EQ(filled[1].bytes, 10u);
   EXPECT_TRUE(buffers_.take_filled().empty());
-  EXPECT_EQ(buffers_.take(), empty);  // used again before new memory is taken
+  EXPECT_EQ(take(), empty);  // used again before new memory is taken
   buffers_.give_back(empty, 0);
   buffers_.reuse(filled);
 }
@@ -52,17 +55,32 @@ TEST_F(CuptiBuffersTest, HandsOverWhatWasFilledInItsOrder) {
 TEST_F(CuptiBuffersTest, MakesSoManyAndCountsWhatItRefuses) {
   std::vector<std::uint8_t*> taken;
   for (std::size_t i = 0; i < CuptiBuffers::kMost; ++i) {
-    taken.push_back(buffers_.take());
+    taken.push_back(take());
     ASSERT_NE(taken.back(), nullptr);
   }
   EXPECT_EQ(buffers_.refused(), 0u);
-  EXPECT_EQ(buffers_.take(), nullptr);
-  EXPECT_EQ(buffers_.take(), nullptr);
+  EXPECT_EQ(take(), nullptr);
+  EXPECT_EQ(take(), nullptr);
   EXPECT_EQ(buffers_.refused(), 2u);
   buffers_.give_back(taken.back(), 8);
-  EXPECT_EQ(buffers_.take(), nullptr);  // not before it was read
+  EXPECT_EQ(take(), nullptr);  // not before it was read
   buffers_.reuse(buffers_.take_filled());
-  EXPECT_EQ(buffers_.take(), taken.back());
+  EXPECT_EQ(take(), taken.back());
+  for (std::uint8_t* buffer : taken) buffers_.give_back(buffer, 0);
+}
+
+// A CUPTI from before 12.9 that is given nothing crashes.
+TEST_F(CuptiBuffersTest, GivesWhatIsNotReadToACuptiThatWantsABufferAlways) {
+  buffers_.want(true, /*always=*/true);
+  std::vector<std::uint8_t*> taken;
+  for (std::size_t i = 0; i < CuptiBuffers::kMost; ++i) taken.push_back(take());
+  const CuptiBuffers::Lent spare = buffers_.take();
+  ASSERT_NE(spare.data, nullptr);
+  EXPECT_GE(spare.bytes, 4096u);
+  EXPECT_EQ(buffers_.refused(), 1u);
+  std::memset(spare.data, 1, spare.bytes);
+  buffers_.give_back(spare.data, spare.bytes);
+  EXPECT_TRUE(buffers_.take_filled().empty());
   for (std::uint8_t* buffer : taken) buffers_.give_back(buffer, 0);
 }
 
@@ -75,9 +93,9 @@ TEST_F(CuptiBuffersTest, CountsABufferWithoutMemoryAsLost) {
 }
 
 TEST_F(CuptiBuffersTest, FreesWhatNobodyWants) {
-  std::uint8_t* filled = buffers_.take();
-  std::uint8_t* empty = buffers_.take();
-  std::uint8_t* late = buffers_.take();
+  std::uint8_t* filled = take();
+  std::uint8_t* empty = take();
+  std::uint8_t* late = take();
   buffers_.give_back(filled, 10);
   buffers_.give_back(empty, 0);
   buffers_.want(false);
@@ -88,14 +106,15 @@ TEST_F(CuptiBuffersTest, FreesWhatNobodyWants) {
   // All are free to be made again.
   buffers_.want(true);
   std::vector<std::uint8_t*> taken;
-  for (std::size_t i = 0; i < CuptiBuffers::kMost; ++i) taken.push_back(buffers_.take());
+  for (std::size_t i = 0; i < CuptiBuffers::kMost; ++i) taken.push_back(take());
   EXPECT_NE(taken.back(), nullptr);
   for (std::uint8_t* buffer : taken) buffers_.give_back(buffer, 0);
 }
 
 // A client that was there before has left CUPTI a buffer of its own.
 TEST_F(CuptiBuffersTest, CopiesWhatIsNotOursAndLeavesItToItsOwner) {
-  std::uint8_t* const ours = buffers_.take();
+  std::uint8_t* const ours = take();
+  write_in(ours);
   auto theirs = std::make_unique<std::vector<std::uint8_t>>(16, 7);
   std::uint8_t* const memory = theirs->data();  // not to be freed by us, nor given to CUPTI
   buffers_.give_back(memory, 16);
@@ -107,7 +126,7 @@ TEST_F(CuptiBuffersTest, CopiesWhatIsNotOursAndLeavesItToItsOwner) {
   EXPECT_EQ(filled[0].bytes, 16u);
   EXPECT_EQ(std::vector(filled[0].data, filled[0].data + 16), std::vector<std::uint8_t>(16, 7));
   buffers_.reuse(filled);
-  std::uint8_t* const second = buffers_.take();
+  std::uint8_t* const second = take();
   std::memset(second, 1, CuptiBuffers::kBytes);  // one of a buffer's size, not the copy
   std::vector<std::uint8_t> others(16, 7);
   buffers_.give_back(others.data(), 16);
@@ -117,11 +136,18 @@ TEST_F(CuptiBuffersTest, CopiesWhatIsNotOursAndLeavesItToItsOwner) {
 }
 
 TEST_F(CuptiBuffersTest, WaitsForWhatCuptiHolds) {
-  std::uint8_t* first = buffers_.take();
-  std::uint8_t* second = buffers_.take();
-  EXPECT_EQ(buffers_.wait_for_all(milliseconds(1)), 2u);
-  buffers_.give_back(first, 0);
+  std::uint8_t* first = take();
+  std::uint8_t* second = take();
+  std::uint8_t* empty = take();
+  EXPECT_EQ(buffers_.wait_for_all(std::chrono::minutes(1)), 0u);  // it may keep those for later
+  write_in(first);
   EXPECT_EQ(buffers_.wait_for_all(milliseconds(1)), 1u);
+  write_in(second);
+  EXPECT_EQ(buffers_.wait_for_all(milliseconds(1)), 1u);  // the first was told
+  EXPECT_EQ(buffers_.wait_for_all(std::chrono::minutes(1)), 0u);
+  for (std::uint8_t* buffer : {first, second, empty}) buffers_.give_back(buffer, 0);
+  second = take();
+  write_in(second);
   std::thread cupti([&] { buffers_.give_back(second, 10); });
   EXPECT_EQ(buffers_.wait_for_all(std::chrono::minutes(1)), 0u);
   cupti.join();

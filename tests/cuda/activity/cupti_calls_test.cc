@@ -28,7 +28,9 @@ const std::map<std::uint32_t, const char*> kDriverNames = {
     {1, "cuLaunchKernel"},
     {2, "cuMemcpyHtoDAsync_v2"},
     {3, "cuStreamSynchronize"},
+    {4, "cuMemAlloc_v2"},
     {CUPTI_DRIVER_TRACE_CBID_SIZE + 5, "cuLaunchOfTheFuture"},
+    {CUPTI_DRIVER_TRACE_CBID_SIZE + 6, "cuNewsOfTheFuture"},
 };
 
 int names_asked = 0;
@@ -99,11 +101,17 @@ TEST_F(CuptiCallsTest, HasAWordForWhatIsNotKnown) {
   EXPECT_EQ(NameTable::instance().text(calls.of(kOfRuntime, 1).name), "CUDA call");
 }
 
-TEST_F(CuptiCallsTest, WantsWhatADeviceIsAskedForOrWaitedFor) {
-  EXPECT_EQ(calls_.wanted(kOfRuntime), (std::vector<CUpti_CallbackId>{1, 2, 3, 4, 7, 8, 9}));
-  // Also what came after these headers.
-  EXPECT_EQ(calls_.wanted(kOfDriver),
-            (std::vector<CUpti_CallbackId>{1, 2, 3, CUPTI_DRIVER_TRACE_CBID_SIZE + 5}));
+TEST_F(CuptiCallsTest, KnowsOfEachWhetherItIsWanted) {
+  EXPECT_TRUE(calls_.of(kOfRuntime, 1).is_wanted);
+  EXPECT_FALSE(calls_.of(kOfRuntime, 5).is_wanted);
+  EXPECT_TRUE(calls_.of(kOfRuntime, 400).is_wanted);  // who knows
+}
+
+TEST_F(CuptiCallsTest, DoesNotWantWhatNoDeviceIsAskedForNorWaitedFor) {
+  EXPECT_EQ(calls_.unwanted(kOfRuntime), (std::vector<CUpti_CallbackId>{5, 6, 10}));
+  // Also of what came after these headers.
+  EXPECT_EQ(calls_.unwanted(kOfDriver),
+            (std::vector<CUpti_CallbackId>{4, CUPTI_DRIVER_TRACE_CBID_SIZE + 6}));
 }
 
 }  // namespace

@@ -61,6 +61,50 @@ TEST(DeviceClock, PassesOverAReadingThatIsNotLater) {
   EXPECT_EQ(clock.to_ticks(1'100), 5'100u);
 }
 
+// In nanoseconds; a second each reading.
+constexpr std::uint64_t kS = 1'000'000'000;
+constexpr std::uint64_t kMs = kS / 1'000;
+
+TEST(DeviceClock, BearsAClockThatIsSetBack) {
+  DeviceClock clock(1.0);
+  EXPECT_FALSE(clock.add_reading(100 * kS, 1 * kS));
+  EXPECT_FALSE(clock.add_reading(101 * kS, 2 * kS));
+  EXPECT_EQ(clock.to_ticks(100 * kS + 500 * kMs), 1 * kS + 500 * kMs);
+  EXPECT_TRUE(clock.add_reading(52 * kS, 3 * kS));  // by fifty seconds
+  EXPECT_FALSE(clock.add_reading(53 * kS, 4 * kS));
+  EXPECT_EQ(clock.to_ticks(52 * kS + 500 * kMs), 3 * kS + 500 * kMs);
+  EXPECT_EQ(clock.to_ticks(51 * kS + 900 * kMs), 2 * kS + 900 * kMs);  // just after it was set
+  EXPECT_EQ(clock.to_ticks(100 * kS + 500 * kMs), 1 * kS + 500 * kMs);
+  EXPECT_EQ(clock.to_ticks(101 * kS + 100 * kMs), 2 * kS + 100 * kMs);  // just before
+}
+
+TEST(DeviceClock, BearsAClockThatIsSetForward) {
+  DeviceClock clock(1.0);
+  clock.add_reading(100 * kS, 1 * kS);
+  EXPECT_TRUE(clock.add_reading(151 * kS, 2 * kS));
+  EXPECT_TRUE(clock.add_reading(252 * kS, 3 * kS));
+  EXPECT_EQ(clock.to_ticks(100 * kS + 200 * kMs), 1 * kS + 200 * kMs);
+  EXPECT_EQ(clock.to_ticks(151 * kS), 2 * kS);
+  EXPECT_EQ(clock.to_ticks(151 * kS + 300 * kMs), 2 * kS + 300 * kMs);
+  EXPECT_EQ(clock.to_ticks(252 * kS - 100 * kMs), 3 * kS - 100 * kMs);
+}
+
+// A time that the clock has told twice was, most likely, the second.
+TEST(DeviceClock, TakesATimeToldTwiceForTheLaterUnlessThatIsNotYet) {
+  DeviceClock clock(1.0);
+  clock.add_reading(100 * kS, 100 * kS);
+  clock.add_reading(101 * kS, 101 * kS);
+  EXPECT_TRUE(clock.add_reading(101 * kS, 102 * kS));  // by a second
+  EXPECT_EQ(clock.to_ticks(101 * kS), 102 * kS);
+  EXPECT_EQ(clock.to_ticks(101 * kS + 500 * kMs), 101 * kS + 500 * kMs);  // else half a second on
+}
+
+TEST(DeviceClock, TakesNoSlewForAStep) {
+  DeviceClock clock(1.0);
+  for (std::uint64_t i = 1; i < 100; ++i)
+    EXPECT_FALSE(clock.add_reading(1'000'500 * i, 1'000'000 * i));
+}
+
 TEST(DeviceClock, ForgetsTheOldestReadings) {
   DeviceClock clock(1.0);
   constexpr std::uint64_t kReadings = 10'000;

@@ -177,6 +177,29 @@ TEST_F(EventTimerTest, HandsOverPairsInTheirOrder) {
   EXPECT_EQ(kept_.pairs.size(), 5u);
 }
 
+// What a thread keeps goes in the opposite order to that in which it came: of what is still open,
+// somebody older may tell the end when the timer's own is gone.
+TEST_F(EventTimerTest, BearsAnEndThatComesWhenTheThreadIsOver) {
+  struct AtTheEnd {
+    EventTimer* timer = nullptr;
+    ~AtTheEnd() {
+      if (timer == nullptr) return;
+      timer->end();
+      timer->begin_layer(LayerId{1}, Phase::kForward, 0);
+      timer->begin_region(NameId{1}, Phase::kData);
+    }
+  };
+  std::thread([this] {
+    thread_local AtTheEnd older;
+    older.timer = &timer_;
+    timer_.begin_layer(LayerId{1}, Phase::kForward, 0);
+  }).join();
+  timer_.drain(kept_, true);
+  EXPECT_TRUE(kept_.pairs.empty());
+  EXPECT_EQ(cuda_.events.size(), 1u);  // of which nobody knows any more
+  cuda_.events.clear();
+}
+
 TEST_F(EventTimerTest, SaysWhatAPairIsOf) {
   current_stream = {3, stream_at(0x70)};
   timer_.name_streams([](cudaStream_t stream) -> std::optional<std::uint32_t> {

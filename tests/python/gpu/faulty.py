@@ -1,11 +1,11 @@
 """Trains on the (simulated) GPU, whatever goes wrong there, and prints what a user would see.
 
-    faulty.py alone|recorded|required|unthreaded
+    faulty.py alone|recorded|required|unthreaded|after_profiler
 
 One line for each step, then an error if there is one; alone, or under layertrace, which writes
-faulty.pftrace; unthreaded where no thread can be had when the session stops (no_threads.cc). The
-exit code is the program's own. What the simulation did wrong, by its own count, is in
-injected.json.
+faulty.pftrace; unthreaded where no thread can be had when the session stops (no_threads.cc);
+after_profiler where torch.profiler was CUPTI's client before, and gave it its clock. The exit code
+is the program's own. What the simulation did wrong, by its own count, is in injected.json.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ def injected():
     count.restype = ctypes.c_uint64
     names = (
         "drop_records zero_timestamps reversed_timestamps early late_buffer null_buffer"
-        " duplicate_correlation overlap device_lost allocation_fails"
+        " duplicate_correlation overlap device_lost allocation_fails clock_set"
     )
     return {name: count(name.encode()) for name in names.split()}
 
@@ -53,6 +53,10 @@ def main(how):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     images = torch.randn(4, 3, 8, 8).cuda()
     torch.cuda.synchronize()
+    if how == "after_profiler":
+        with torch.profiler.profile():
+            torch.ones(1, device="cuda")
+            torch.cuda.synchronize()
     with session_of(model, how) as session:
         for step in range(STEPS):
             optimizer.zero_grad()
