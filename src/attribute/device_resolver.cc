@@ -18,14 +18,19 @@ DeviceResolver::Call* DeviceResolver::find_call(std::uint32_t correlation) {
 }
 
 void DeviceResolver::tag(const DeviceTag& tag) {
-  if (session_of_frame(tag.scope) == session_) calls_.of(tag.correlation).scope = tag.scope;
+  if (session_of_frame(tag.scope) == session_) make_call(tag.correlation).scope = tag.scope;
+}
+
+// None of those that came at once may push out another before it is looked for.
+DeviceResolver::Call& DeviceResolver::make_call(std::uint32_t correlation) {
+  if (Call* known = calls_.find(correlation)) return *known;
+  const bool is_tight = ++new_calls_ > calls_.most() / 2 || calls_.would_lose();
+  if (is_tight && calls_.most() < kMostCalls) calls_.grow();
+  return calls_.of(correlation);
 }
 
 void DeviceResolver::launch(const DeviceLaunch& launch) {
-  // None of those that came at once may push out another before it is looked for.
-  const bool is_tight = ++launches_ > calls_.most() / 2 || calls_.would_lose();
-  if (is_tight && calls_.most() < kMostCalls) calls_.grow();
-  Call& known = calls_.of(launch.correlation);
+  Call& known = make_call(launch.correlation);
   known.launch = launch;
   known.launched = true;
   if (launch.kind == CallKind::kWait) waits_.push_back(launch.correlation);
@@ -46,7 +51,7 @@ void DeviceResolver::sample(const DeviceSample& sample) {
 }
 
 void DeviceResolver::settle(std::uint64_t horizon_ticks, bool last) {
-  launches_ = 0;
+  new_calls_ = 0;
   // A node's scope is looked for as soon as it can be: a replay comes when it is long forgotten.
   std::erase_if(unplaced_nodes_, [&](std::uint64_t id) {
     GraphNode& node = graph_nodes_[id];
@@ -102,10 +107,18 @@ std::optional<Resolver::Place> DeviceResolver::place_of_node(std::uint64_t node,
   return known->second.place;
 }
 
+// Of a graph's node it is known where it was captured, whoever launched the graph.
+Resolver::Place DeviceResolver::place_without_call(const DeviceActivity& activity) const {
+  const auto known = graph_nodes_.find(activity.graph_node);
+  if (activity.graph_node != 0 && known != graph_nodes_.end() && known->second.place)
+    return *known->second.place;
+  return {.cause = Cause::kNoLaunch};
+}
+
 bool DeviceResolver::place(const DeviceActivity& activity, std::uint64_t horizon_ticks, bool last) {
   Call* asked = find_call(activity.correlation);
   if (asked == nullptr) {
-    if (last) hand_on(activity, {.cause = Cause::kNoLaunch}, nullptr);
+    if (last) hand_on(activity, place_without_call(activity), nullptr);
     return last;
   }
   const auto launched = place_of_call(*asked, horizon_ticks, last);

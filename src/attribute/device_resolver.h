@@ -47,6 +47,7 @@ class DeviceResolver final : public DeviceConsumer {
   static constexpr std::size_t kMostGraphNodes = std::size_t{1} << 20;
 
   Call* find_call(std::uint32_t correlation);
+  Call& make_call(std::uint32_t correlation);
   void settle(std::uint64_t horizon_ticks, bool last);
   // The rest answer false or nothing while something that they depend on may still come.
   bool place(const DeviceActivity& activity, std::uint64_t horizon_ticks, bool last);
@@ -57,6 +58,8 @@ class DeviceResolver final : public DeviceConsumer {
   // Of a graph's node: where it was captured, or where its graph was launched.
   std::optional<Resolver::Place> place_of_node(std::uint64_t node, const Resolver::Place& launched,
                                                bool last);
+  // Where no record of a call came.
+  Resolver::Place place_without_call(const DeviceActivity& activity) const;
   // Has the call asked for something else already, though it asks for one thing?
   static bool is_served(Call& call, const DeviceActivity& activity) noexcept;
   void tell(Call& call, const Resolver::Place& place);
@@ -68,7 +71,7 @@ class DeviceResolver final : public DeviceConsumer {
   const TickScale scale_;
   const std::uint32_t session_;  // what was left open in another one is not ours
   CallTable calls_;
-  std::size_t launches_ = 0;  // since the last settling
+  std::size_t new_calls_ = 0;  // since the last settling
   std::vector<DeviceActivity> waiting_;
   std::vector<std::uint32_t> waits_;  // calls that wait for a device, by correlation
   std::vector<DeviceEventPair> pairs_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -241,6 +242,43 @@ TEST_F(Devices, WithoutACallAreSaidToBe) {
   devices_.finish();
   EXPECT_EQ(log_.lines, Lines{"gemm other <" + std::string(cause_text(Cause::kNoLaunch)) +
                               "> [1001,1011) asked 0"});
+}
+
+// Where it was captured is known, though the record of the graph's launch was dropped.
+TEST_F(Devices, OfAGraphBelongToTheScopeOfTheirCaptureAlsoWithoutACall) {
+  resolve_host();
+  constexpr std::uint64_t kNode = 40;
+  devices_.graph_node({kNode, frame_id(kSession, 1, 3)});
+  DeviceActivity known = kernel(1);
+  known.graph_node = kNode;
+  DeviceActivity unknown = kernel(2, "relu");
+  unknown.graph_node = kNode + 1;
+  devices_.activity(known);
+  devices_.activity(unknown);
+  devices_.finish();
+  EXPECT_EQ(log_.lines, (Lines{"gemm forward 'a' [1001,1011) asked 0",
+                               "relu other <" + std::string(cause_text(Cause::kNoLaunch)) +
+                                   "> [1002,1012) asked 0"}));
+}
+
+// Some versions of CUPTI tell the scopes of calls, too, that nobody asked for.
+TEST_F(Devices, AreNotLostBehindManyScopesOfOtherCalls) {
+  resolve_host();
+  constexpr std::uint32_t kCalls = 4'000;
+  constexpr std::uint32_t kOthers = 10;  // of each
+  std::uint32_t correlation = 0;
+  for (std::uint32_t i = 0; i < kCalls; ++i) {
+    for (std::uint32_t other = 0; other < kOthers; ++other)
+      devices_.tag({frame_id(kSession, 1, 3), ++correlation});
+    ask(++correlation, 25, 1, 3);
+  }
+  for (std::uint32_t i = 1; i <= kCalls; ++i) devices_.activity(kernel(i * (kOthers + 1)));
+  devices_.settle(1'000'000);
+  ASSERT_EQ(log_.lines.size(), kCalls);
+  EXPECT_EQ(std::ranges::count_if(
+                log_.lines,
+                [](const std::string& line) { return line.starts_with("gemm forward 'a'"); }),
+            kCalls);
 }
 
 TEST_F(Devices, OfAScopeThatIsForgottenAreSaidToBe) {
