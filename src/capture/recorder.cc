@@ -26,8 +26,21 @@ ThreadState::ThreadState(std::shared_ptr<Recording> recording)
 }
 
 ThreadState::~ThreadState() {
-  if (pushed_base_ != 0) device_->pop(0);
+  leave_device();
   buffer_->retire();
+}
+
+// What is open goes on in the program, but nobody will hear of its end: other tools must not find
+// it open for ever.
+void ThreadState::leave_device() noexcept {
+  if (live_ != nullptr) live_->run.close(0);
+  for (std::uint32_t i = depth_; i != 0; --i) {
+    Frame& frame = frames_[i - 1];
+    if (marks_ != nullptr && frame.end != RecordKind::kNodeEnd) marks_->end();
+    if (std::exchange(frame.pushed, 0) != 0) device_->pop(0);
+  }
+  depth_ = 0;
+  if (std::exchange(pushed_base_, 0) != 0) device_->pop(0);
 }
 
 LayerId ThreadState::current_layer() const noexcept {
@@ -63,12 +76,17 @@ std::uint64_t ThreadState::innermost_pushed() const noexcept {
 // only of one that is not long ago.
 void ThreadState::tell_outside(bool after_node) noexcept {
   constexpr std::uint64_t kLong = 4096;
+  if (depth_ == 0 && after_node) {
+    // On a thread of the engine's. It outlives the session, whose id it could not give back.
+    if (std::exchange(pushed_base_, 0) != 0) device_->pop(0);
+    return;
+  }
   if (depth_ != 0 && frames_[depth_ - 1].end != RecordKind::kRegionEnd) return;
-  bool& between_nodes = depth_ != 0 ? frames_[depth_ - 1].between_nodes : base_between_nodes_;
   std::uint64_t& pushed = depth_ != 0 ? frames_[depth_ - 1].pushed : pushed_base_;
-  const bool is_told = std::exchange(between_nodes, after_node) && after_node &&
-                       numbered_ - number_of_frame(pushed) < kLong;
-  if (is_told) return;
+  if (depth_ != 0) {
+    const bool was_between = std::exchange(frames_[depth_ - 1].between_nodes, after_node);
+    if (was_between && after_node && numbered_ - number_of_frame(pushed) < kLong) return;
+  }
   if (pushed != 0) device_->pop(0);
   pushed = frame_id(recording_->session(), buffer_->key(), numbered_);
   device_->push(pushed);
@@ -107,8 +125,13 @@ void ThreadState::leave(Place place, std::uint64_t sequence, bool thrown) noexce
     buffer_->end({clock_ticks(), 0, sequence, 0, frame.end, flags, 0});
     ++numbered_;
   }
-  if (device_ != nullptr) [[unlikely]]
+  if (device_ == nullptr) [[likely]]
+    return;
+  if (!recording_->is_over()) {
     tell_outside(is_node);
+  } else {
+    end_session();
+  }
 }
 
 // ---- Marks ----
@@ -362,6 +385,7 @@ void publish(std::shared_ptr<Recording> recording) {
 void withdraw() noexcept {
   set_recording(false);
   const std::lock_guard lock(detail::hand_over());
+  if (detail::published() != nullptr) detail::published()->end();
   detail::current.store(nullptr, std::memory_order_release);
   detail::published().reset();
 }

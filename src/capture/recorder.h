@@ -112,8 +112,16 @@ class ThreadState {
                    static_cast<std::uint8_t>(is_freed), 0});
   }
 
+  // The session is over: a device hears no more of what runs here, unless something is still open,
+  // which will end later.
+  void end_session() noexcept {
+    if (depth_ == 0) leave_device();
+  }
+
   // Marks of layers are made on this thread, beside its records.
   bool makes_marks() const noexcept { return marks_ != nullptr; }
+  // Those of a layer's backward are open.
+  bool is_in_backward_run() const noexcept { return live_ != nullptr && live_->run.depth() != 0; }
   // No node waits to be run here: the marks of the last layer's backward end.
   void end_backward_run() noexcept;
 
@@ -159,6 +167,7 @@ class ThreadState {
   void push_frame(Frame& frame) noexcept;
   void tell_outside(bool after_node = false) noexcept;
   std::uint64_t innermost_pushed() const noexcept;
+  void leave_device() noexcept;
 
   // What marks need to know: kept only where there are any.
   struct Live {
@@ -198,7 +207,6 @@ class ThreadState {
   std::unique_ptr<Frame[]> frames_;
   std::uint64_t numbered_ = 0;     // records that have a number, ever: see has_number()
   std::uint64_t pushed_base_ = 0;  // by which a device knows what runs outside any frame
-  bool base_between_nodes_ = false;
   std::uint32_t depth_ = 0;
   std::uint32_t capacity_ = 0;
   std::uint32_t op_depth_ = 0;

@@ -51,6 +51,10 @@ class Recording {
   std::uint32_t window() const noexcept { return window_.load(std::memory_order_relaxed); }
   void open_window() noexcept;
 
+  // Its session is over. Threads may still leave what they have entered.
+  void end() noexcept { over_.store(true, std::memory_order_relaxed); }
+  bool is_over() const noexcept { return over_.load(std::memory_order_relaxed); }
+
   std::shared_ptr<ThreadBuffer> add_thread();
   // Moves the threads that came since the last call into `threads`.
   void take_new_threads(std::vector<std::shared_ptr<ThreadBuffer>>& threads);
@@ -78,6 +82,7 @@ class Recording {
   std::uint64_t (*const thread_key_)();
   const std::uint32_t session_;
   std::atomic<std::uint32_t> window_{0};
+  std::atomic<bool> over_{false};
   std::atomic<std::uint64_t> lost_{0};
   mutable std::mutex mutex_;
   std::unordered_map<const void*, std::uint64_t> optimizers_;

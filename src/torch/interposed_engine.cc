@@ -131,7 +131,8 @@ void end_run() noexcept {
 // Marks of the last layer's backward end where nothing follows it.
 void end_run_if_idle(const Engine& engine, ReadyQueue& cpu_queue, Node& last) noexcept {
   ThreadState* thread = recorder::last_state();
-  if (thread == nullptr || !thread->makes_marks()) return;
+  if (thread == nullptr || !thread->is_in_backward_run()) [[likely]]
+    return;
   try {
     if (is_idle(engine, cpu_queue, last.device())) thread->end_backward_run();
   } catch (...) {  // a mutex that cannot be locked
@@ -154,8 +155,7 @@ void evaluate_function(Engine* engine, std::shared_ptr<GraphTask>& graph_task, N
     throw;
   }
   scope.leave(/*thrown=*/false);
-  if (detail::recording.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    end_run_if_idle(*engine, *cpu_ready_queue, *func);
+  end_run_if_idle(*engine, *cpu_ready_queue, *func);
 }
 
 variable_list execute(Engine* engine, const edge_list& roots, const variable_list& inputs,

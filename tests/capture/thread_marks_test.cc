@@ -278,6 +278,52 @@ TEST_F(ThreadMarks, GoOnWithoutRecords) {
 
 // ---- What a device is told ----
 
+// The device's library is the process's: the next who asks it must not find ids of ours.
+TEST_F(ThreadMarks, LeaveNoIdBehindWhenTheSessionEnds) {
+  state_->mark(RecordKind::kStep, 0, 0);
+  EXPECT_EQ(device_->pushed.size(), 1u);  // what runs outside all
+  recording_->end();
+  state_->end_session();
+  EXPECT_TRUE(device_->pushed.empty());
+}
+
+TEST_F(ThreadMarks, LeaveNoIdBehindWhereTheSessionEndsInsideAScope) {
+  state_->mark(RecordKind::kStep, 0, 0);
+  const Place net = scope(kNet);
+  const Place body = scope(kBody);
+  recording_->end();
+  state_->end_session();
+  EXPECT_EQ(device_->pushed.size(), 3u);
+  leave(body);
+  leave(net);
+  EXPECT_TRUE(device_->pushed.empty());
+  EXPECT_EQ(device_->wrong_outer, 0);
+}
+
+// Autograd's own threads outlive the session, and do nothing by which they could give it back.
+TEST_F(ThreadMarks, LeaveNoIdBehindOnAThreadOfAutogradAfterANode) {
+  const std::uint64_t number = make_node();
+  run(number);
+  EXPECT_TRUE(device_->pushed.empty());
+  state_->mark(RecordKind::kStep, 0, 0);
+  EXPECT_EQ(device_->pushed.size(), 1u);
+  run(number);
+  EXPECT_TRUE(device_->pushed.empty());
+}
+
+// The next session finds the thread in the middle of something.
+TEST_F(ThreadMarks, CloseWhatIsOpenWhereTheThreadGoesOnToAnotherSession) {
+  const Made made = forward();
+  static_cast<void>(scope(kNet));
+  static_cast<void>(region());
+  static_cast<void>(node(made.layer));
+  EXPECT_FALSE(marks_->open.empty());
+  state_ = std::make_unique<ThreadState>(recording_);
+  EXPECT_TRUE(marks_->open.empty());
+  EXPECT_TRUE(device_->pushed.empty());
+  static_cast<void>(marked());
+}
+
 TEST_F(ThreadMarks, PushTheInnermostFrame) {
   const auto id = [&](std::uint64_t number) {
     return frame_id(recording_->session(), kMarkedKey, number);
@@ -308,28 +354,27 @@ TEST_F(ThreadMarks, TellADeviceOnceOfWhatRunsBetweenNodes) {
     return frame_id(recording_->session(), kMarkedKey, number);
   };
   const auto node = [&] { return state_->enter_node(kNodeName, kUnknownNode, 0, sequence_); };
-  leave(node());  // records 1 and 2
-  EXPECT_EQ(device_->pushed, std::vector{id(2)});
-  const Place second = node();  // record 3
-  EXPECT_EQ(device_->pushed, (std::vector{id(2), id(3)}));
+  state_->mark(RecordKind::kStep, 0, 0);  // record 1
+  EXPECT_EQ(device_->pushed, std::vector{id(1)});
+  const Place pass = region(static_cast<std::uint8_t>(Phase::kBackward));  // record 2
+  EXPECT_EQ(device_->pushed, (std::vector{id(1), id(2)}));
+  leave(node());  // records 3 and 4
+  EXPECT_EQ(device_->pushed, (std::vector{id(1), id(4)}));
+  const Place second = node();  // record 5
+  EXPECT_EQ(device_->pushed, (std::vector{id(1), id(4), id(5)}));
   leave(second);
-  EXPECT_EQ(device_->pushed, std::vector{id(2)});
-  state_->mark(RecordKind::kStep, 0, 0);  // record 5: no longer between nodes
-  EXPECT_EQ(device_->pushed, std::vector{id(5)});
+  EXPECT_EQ(device_->pushed, (std::vector{id(1), id(4)}));
+  state_->mark(RecordKind::kStep, 1, 0);  // record 7: no longer between nodes
+  EXPECT_EQ(device_->pushed, (std::vector{id(1), id(7)}));
   leave(node());
-  EXPECT_EQ(device_->pushed, std::vector{id(7)});
-  // Inside the pass on its own thread, likewise.
-  const Place pass = region(static_cast<std::uint8_t>(Phase::kBackward));  // record 8
-  leave(node());
-  EXPECT_EQ(device_->pushed, (std::vector{id(7), id(10)}));
-  leave(node());
-  EXPECT_EQ(device_->pushed, (std::vector{id(7), id(10)}));
+  EXPECT_EQ(device_->pushed, (std::vector{id(1), id(9)}));
   leave(pass);
-  EXPECT_EQ(device_->pushed, std::vector{id(13)});
+  EXPECT_EQ(device_->pushed, std::vector{id(10)});
 }
 
 TEST_F(ThreadMarks, TellADeviceAgainWhenTheLastTimeIsLongAgo) {
   constexpr std::uint64_t kLong = 4096;
+  const Place pass = region(static_cast<std::uint8_t>(Phase::kBackward));
   leave(state_->enter_node(kNodeName, kUnknownNode, 0, sequence_));
   const std::uint64_t first = device_->top();
   for (std::uint64_t i = 0; i < kLong; i += 2) {
@@ -337,6 +382,7 @@ TEST_F(ThreadMarks, TellADeviceAgainWhenTheLastTimeIsLongAgo) {
     leave(state_->enter_node(kNodeName, kUnknownNode, 0, sequence_));
   }
   EXPECT_NE(device_->top(), first);
+  leave(pass);
 }
 
 }  // namespace

@@ -4,10 +4,13 @@ way, and what torch.profiler sees afterwards.
     many_sessions.py COUNT
 """
 
+import ctypes
 import json
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -44,6 +47,38 @@ def state_of(model):
         "of_class": sorted(vars(nn.Module)),
         "call": repr(vars(nn.Module).get("_compiled_call_impl")),
     }
+
+
+def left_ids():
+    """By how many ids CUPTI still knows the calling thread, of all that a client may give it."""
+    pop = ctypes.CDLL("libcupti.so.13").cuptiActivityPopExternalCorrelationId
+    first_kind, kinds = 1, 8
+    return sum(
+        pop(kind, ctypes.byref(ctypes.c_uint64())) == 0  # CUPTI_SUCCESS: there was one
+        for kind in range(first_kind, first_kind + kinds)
+    )
+
+
+class LookInBackward(torch.autograd.Function):
+    """Asks on the thread where autograd runs what is on the device."""
+
+    seen: ClassVar[list[tuple[int, int]]] = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        LookInBackward.seen.append((left_ids(), threading.get_native_id()))
+        return gradient
+
+
+def ids_left_behind():
+    LookInBackward.apply(torch.ones(2, device="cuda", requires_grad=True)).sum().backward()
+    ((on_autograds, thread),) = LookInBackward.seen
+    assert thread != threading.get_native_id(), "autograd has threads of its own"
+    return {"main": left_ids(), "autograd": on_autograds}
 
 
 def main(count):
@@ -87,6 +122,7 @@ def main(count):
         "activities": sorted(counted),
         "before": before,
         "after": state_of(model),
+        "ids": ids_left_behind(),
         "kernels": [unprofiled, kernels(), kernels()],
         "once_more": session(),
     }

@@ -51,6 +51,11 @@ def test_torch_profiler_works_as_before(told: Any) -> None:
     assert after == [before, before]
 
 
+def test_cupti_knows_no_thread_by_an_id_of_ours(told: Any) -> None:
+    """Else the next client would be told of it at every call."""
+    assert told["ids"] == {"main": 0, "autograd": 0}
+
+
 def test_modules_are_as_they_were(told: Any) -> None:
     assert told["after"] == told["before"]
     assert told["after"]["hooks"] == []
