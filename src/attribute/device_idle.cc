@@ -212,21 +212,40 @@ void DeviceIdle::charge_gap(OpenStep& step, std::uint64_t start_ns, const Ran& n
     return charge_host(step, step.tid, start_ns, next.start_ns, next.is_copy);
   const std::uint64_t asked_ns = std::clamp(next.launch_ns, start_ns, next.start_ns);
   charge_host(step, next.launch_tid, start_ns, asked_ns, next.is_copy);
-  charge(step, next.layer, next.phase, next.is_copy ? IdleCause::kCopy : IdleCause::kLaunch,
-         next.start_ns - asked_ns);
+  charge_latency(step, next, asked_ns);
+}
+
+// nullptr for a thread that was nowhere.
+DeviceIdle::Timeline* DeviceIdle::timeline_of(std::uint32_t tid) {
+  const auto known = timelines_.find(tid);
+  return known != timelines_.end() ? &known->second : nullptr;
+}
+
+// From asking to starting the device is on its way, whatever the host does meanwhile.
+void DeviceIdle::charge_latency(OpenStep& step, const Ran& next, std::uint64_t asked_ns) {
+  const IdleCause cause = next.is_copy ? IdleCause::kCopy : IdleCause::kLaunch;
+  Timeline* const timeline = timeline_of(next.launch_tid);
+  if (timeline == nullptr)  // all that is known of it is what it asked for
+    return charge(step, next.layer, next.phase, cause, next.start_ns - asked_ns);
+  while (asked_ns < next.start_ns) {
+    std::uint64_t until_ns = next.start_ns;
+    const Change place = place_at(timeline, asked_ns, until_ns);
+    charge(step, place.layer, place.phase, cause, until_ns - asked_ns);
+    asked_ns = until_ns;
+  }
 }
 
 // By where the thread was, piece by piece.
 void DeviceIdle::charge_host(OpenStep& step, std::uint32_t tid, std::uint64_t start_ns,
                              std::uint64_t end_ns, bool before_copy) {
-  const auto known = timelines_.find(tid);
-  Timeline* const timeline = known == timelines_.end() ? nullptr : &known->second;
+  Timeline* const timeline = timeline_of(tid);
   while (start_ns < end_ns) {
     std::uint64_t until_ns = end_ns;
     const Change place = place_at(timeline, start_ns, until_ns);
     const std::optional<CallKind> call = call_at(step.calls, tid, start_ns, until_ns);
-    IdleCause cause = place.phase == Phase::kData ? IdleCause::kData : IdleCause::kLaunch;
-    if (before_copy || call == CallKind::kCopy) cause = IdleCause::kCopy;
+    const bool loads = place.phase == Phase::kData;
+    IdleCause cause = loads ? IdleCause::kData : IdleCause::kLaunch;
+    if ((before_copy && !loads) || call == CallKind::kCopy) cause = IdleCause::kCopy;
     if (call == CallKind::kWait) cause = IdleCause::kSynchronisation;
     charge(step, place.layer, place.phase, cause, until_ns - start_ns);
     start_ns = until_ns;

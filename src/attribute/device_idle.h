@@ -1,7 +1,6 @@
 // Why had the GPU nothing to do? A gap in what a device did ends with an activity that some thread
 // asked for, so the gap is that thread's: it is divided by where the thread was (which layer and
-// phase, waiting, copying) until it asked. What is left between asking and starting is of the
-// activity's own layer.
+// phase, waiting, copying) until the activity began. From asking on it waits for nothing else.
 //
 // What a device did comes later than what the host did and in no particular order, so both are kept
 // by step, and the work is done when a step is folded. How much is kept is bounded.
@@ -108,6 +107,8 @@ class DeviceIdle {
   void charge_gap(OpenStep& step, std::uint64_t start_ns, const Ran& next);
   void charge_host(OpenStep& step, std::uint32_t tid, std::uint64_t start_ns, std::uint64_t end_ns,
                    bool before_copy);
+  Timeline* timeline_of(std::uint32_t tid);
+  void charge_latency(OpenStep& step, const Ran& next, std::uint64_t asked_ns);
   static Change place_at(Timeline* timeline, std::uint64_t ns, std::uint64_t& until_ns);
   static std::optional<CallKind> call_at(const std::vector<Call>& calls, std::uint32_t tid,
                                          std::uint64_t ns, std::uint64_t& until_ns);

@@ -133,12 +133,33 @@ TEST_F(DeviceIdleTest, IsChargedToWhereTheAskingThreadWas) {
   EXPECT_EQ(sums_.outside(Phase::kOther).idle_ns, 5u);
 }
 
-TEST_F(DeviceIdleTest, BetweenAskingAndStartingIsOfTheActivitysOwnLayer) {
+// The host may have gone on: no layer waits longer than it lasts there.
+TEST_F(DeviceIdleTest, BetweenAskingAndStartingIsWhereTheHostIs) {
   idle_.begin_step(0);
   idle_.move(kMain, 0, kA, Phase::kForward);
-  idle_.activity(ran(50, 100, {10, kMain, kB, Phase::kBackward}));
+  idle_.move(kMain, 30, kB, Phase::kForward);
+  idle_.call(called(35, 60, CallKind::kWait));  // for what was asked for, which is on its way
+  idle_.activity(ran(50, 100, {10, kMain, kA, Phase::kForward}));
   fold();
-  EXPECT_EQ(places(idle_), (Lines{"b backward launch 40 in 1", "a forward launch 10 in 1"}));
+  EXPECT_EQ(places(idle_), (Lines{"a forward launch 30 in 1", "b forward launch 20 in 1"}));
+}
+
+TEST_F(DeviceIdleTest, BetweenAskingAndStartingIsOfTheActivitysLayerWhereTheHostIsNotKnown) {
+  idle_.begin_step(0);
+  idle_.move(kMain, 0, kA, Phase::kForward);
+  idle_.activity(ran(50, 100, {10, kOther, kB, Phase::kBackward}));
+  fold();
+  EXPECT_EQ(places(idle_), (Lines{"b backward launch 40 in 1", "- other launch 10 in 1"}));
+}
+
+// A loader's batch is copied when it is there: until then it is the loader that is waited for.
+TEST_F(DeviceIdleTest, BeforeACopyIsDataWhileDataIsLoaded) {
+  idle_.begin_step(0);
+  idle_.move(kMain, 0, kNoLayer, Phase::kData);
+  idle_.call(called(40, 45, CallKind::kCopy));
+  idle_.activity(ran(50, 100, {40, kMain, kNoLayer, Phase::kData}, DeviceKind::kCopy));
+  fold();
+  EXPECT_EQ(places(idle_), (Lines{"- data data 40 in 1", "- data copy 10 in 1"}));
 }
 
 TEST_F(DeviceIdleTest, HasACause) {

@@ -53,9 +53,11 @@ def record(way):
     on_device = images.cuda()
 
     def load():
-        if way == "loads":
+        if way in ("loads", "loads_and_copies"):
             work_on_the_host()
-        return images.to("cuda", non_blocking=True) if way == "copies" else on_device + 1
+        if way in ("copies", "loads_and_copies"):
+            return images.to("cuda", non_blocking=True)
+        return on_device + 1
 
     def step():
         with layertrace.scope("data"):
