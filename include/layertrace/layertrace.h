@@ -57,9 +57,9 @@ class Module;
 namespace layertrace {
 
 // Which steps are recorded: `skip` steps idle, then `warmup` steps with the hooks running but
-// nothing kept, then `record` steps; the whole `repeat` times (0: until stop). While idle a scope
-// costs one relaxed load. `record = 0` records every step from the first (after skip and warmup,
-// once).
+// nothing kept (a trace shows what a GPU did in them, which counts for nothing), then `record`
+// steps; the whole `repeat` times (0: until stop). While idle a scope costs one relaxed load.
+// `record = 0` records every step from the first (after skip and warmup, once).
 struct Schedule {
   std::uint64_t skip = 0;
   std::uint64_t warmup = 0;

@@ -213,8 +213,9 @@ void Resolver::remember_place(LaneState& state, const Record& record) {
   if (!has_number(record.kind)) return;
   const Frame* innermost = innermost_running(state);
   const Context context = current(state, innermost);
-  const Place place{context.layer, context.phase, context.cause,
-                    innermost != nullptr ? innermost->call : 0};
+  // A call that nobody was told of (it runs while steps warm up) is nothing to refer to.
+  const bool is_told = innermost != nullptr && innermost->emitted;
+  const Place place{context.layer, context.phase, context.cause, is_told ? innermost->call : 0};
   if (state.places == nullptr) state.places = std::make_unique<Places>();
   Places& places = *state.places;
   ++places.numbered;

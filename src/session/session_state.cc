@@ -321,6 +321,7 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
     recording_->open_window();
     hooks_->enable(options_.ops);
   }
+  if (before == StepMode::kRecord || mode == StepMode::kRecord) sample_edge();
   if (before == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 0);
   if (mode == StepMode::kRecord && thread != nullptr) thread->mark(RecordKind::kWindow, step, 1);
   has_recorded_ = has_recorded_ || mode == StepMode::kRecord;
@@ -328,6 +329,18 @@ void SessionState::enter_mode(StepMode mode, std::uint64_t step) noexcept {
   if (mode == StepMode::kIdle) {
     hooks_->disable();
     turn_device(false);
+  }
+}
+
+// A recording may be shorter than the writer's pauses: what memory it begins and ends with is asked
+// here, and handed on by the writer.
+void SessionState::sample_edge() noexcept {
+  if (device_ == nullptr) return;
+  try {
+    const std::vector<DeviceSample> samples = hooks_->sample_devices();
+    const std::lock_guard lock(wake_mutex_);
+    edge_samples_.insert(edge_samples_.end(), samples.begin(), samples.end());
+  } catch (...) {  // no memory for them
   }
 }
 
@@ -352,9 +365,11 @@ void SessionState::run_writer() noexcept {
   std::unique_lock lock(wake_mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, pause, [this] { return stopping_; });
+    const std::vector<DeviceSample> edges = std::exchange(edge_samples_, {});
     lock.unlock();
     try {
       const std::lock_guard pipeline_lock(pipeline_mutex_);
+      pipeline_->take(edges);
       pipeline_->pump(clock_ticks());
       if (device_ != nullptr && layertrace::detail::recording.load(std::memory_order_relaxed) != 0)
         pipeline_->take(hooks_->sample_devices());
@@ -408,9 +423,13 @@ Result<Profile> SessionState::stop() {
   if (stopped_) {
     return Error{"cannot stop the session", "it was stopped before", "Its profile has the result"};
   }
+  if (mode_ == StepMode::kRecord) sample_edge();
   const std::uint64_t now = clock_ticks();
   if (mode_ != StepMode::kIdle) hooks_->disable();
   recorder::withdraw();
+  if (ThreadState* thread = recorder::last_state();
+      thread != nullptr && thread->recording() == recording_.get())
+    thread->end_session();
   mode_ = StepMode::kIdle;
   stopped_ = true;
   formulas_.reset();
@@ -425,6 +444,7 @@ Result<Profile> SessionState::stop() {
   try {
     if (broken_.load()) throw std::bad_alloc();
     if (const auto clocks = read_clocks()) pipeline_->clocks(*clocks);
+    pipeline_->take(edge_samples_);
     profile_ = pipeline_->finish(now, closing_health(), [this](const Profile& profile) {
       return describe_device(profile, /*may_measure=*/true);
     });

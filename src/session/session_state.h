@@ -65,6 +65,7 @@ class SessionState {
   void turn_device(bool on) noexcept;
   void note_refusal(const Error& error) noexcept;
   void rest_device() noexcept;
+  void sample_edge() noexcept;
   Result<void> start_writer();
   void run_writer() noexcept;
   void restore_terminate_handler() const;
@@ -102,6 +103,7 @@ class SessionState {
   std::unique_ptr<std::thread> writer_;
   mutable std::mutex pipeline_mutex_;  // the writer works on the pipeline, or someone looks at it
   std::mutex wake_mutex_;
+  std::vector<DeviceSample> edge_samples_;  // of memory, where windows begin and end
   std::condition_variable wake_;
   bool stopping_ = false;
   std::atomic<bool> broken_{false};  // the writer gave up

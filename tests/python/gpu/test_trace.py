@@ -33,9 +33,17 @@ class Run:
     witness: list[Any]  # torch.profiler's activities of one step
 
     @property
-    def activities(self) -> list[Slice]:
+    def all_activities(self) -> list[Slice]:
         """Without layers' times by events, which stand on tracks beside them."""
         return [each for each in self.trace.slices if "context" in each.args]
+
+    @property
+    def activities(self) -> list[Slice]:
+        """Those that recorded steps asked for."""
+        return [each for each in self.all_activities if not self.is_of_warm_up(each)]
+
+    def is_of_warm_up(self, each: Slice) -> bool:
+        return int(str(each.args["launch_ns"])) < self.told["begin_ns"]
 
     @property
     def kernels(self) -> list[Slice]:
@@ -129,6 +137,15 @@ def test_a_flow_leads_from_the_call_to_each(run: Run) -> None:
         assert run.thread_of(call) == each.args["launch_tid"], each
 
 
+def test_what_the_warm_up_asked_for_refers_to_no_call(run: Run) -> None:
+    """It is shown, and counts for nothing; the calls of its modules are not in the trace."""
+    earlier = [each for each in run.all_activities if run.is_of_warm_up(each)]
+    assert len(earlier) == len(run.activities) / STEPS
+    assert len(earlier) == run.told["health"]["gpu"]["outside_steps"]
+    for each in earlier:
+        assert each.flows == [CALLS + int(str(each.args["correlation"]))], each
+
+
 def test_a_flow_leads_from_the_forward_call_to_each_of_a_layer(run: Run) -> None:
     """Also to what its backward asked for, on another thread."""
     begins: dict[int, Slice] = {}
@@ -195,7 +212,7 @@ def within(bin_ns: int, start_ns: int, end_ns: int) -> int:
 def test_load_is_that_of_the_slices(run: Run, device: int) -> None:
     """Of each millisecond, the part in which anything ran, and how many were asked for and not yet
     done; a value holds until the next one."""
-    ran = [each for each in run.activities if run.place(each)[0] == f"GPU {device}"]
+    ran = [each for each in run.all_activities if run.place(each)[0] == f"GPU {device}"]
     for name in ("busy", "launch queue"):
         told = samples(run, device, name)
         first, last = told[0].ns, told[-1].ns
@@ -228,7 +245,7 @@ def load(ran: list[Slice], bin_ns: int, name: str) -> float:
 @pytest.mark.parametrize("device", [0, 1])
 def test_memory_is_what_pytorch_had_in_use(run: Run, device: int) -> None:
     """Most of the recording is one stretch in which the program loads its data."""
-    (step,) = (each for each in run.trace.slices if each.name == "step 0")
+    (step,) = (each for each in run.trace.slices if each.name == "step 1")  # after one to warm up
     allocated = samples(run, device, "memory allocated")
     assert [each.value for each in allocated].count(run.told["loading"][device]) >= 1
     assert all(0 < each.value <= run.told["peak"][device] for each in allocated)

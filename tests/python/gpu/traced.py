@@ -1,5 +1,6 @@
 """Trains on two (simulated) GPUs and three streams, and leaves behind what two profilers saw of it:
-traced.pftrace, three steps by layertrace, and witness.json, one more by torch.profiler.
+traced.pftrace, three steps by layertrace after one to warm up, and witness.json, one more by
+torch.profiler.
 
 Prints as JSON what layertrace's profile counts, and the memory that PyTorch had in use while the
 program loaded its data.
@@ -52,8 +53,13 @@ def main():
             torch.cuda.synchronize(device)
 
     step()
-    in_use.clear()
-    with layertrace.profile(model, output="traced.pftrace", require_gpu=True) as session:
+    schedule = layertrace.schedule(warmup=1, record=STEPS)
+    with layertrace.profile(
+        model, output="traced.pftrace", schedule=schedule, require_gpu=True
+    ) as session:
+        step()
+        in_use.clear()
+        session.step()
         for number in range(STEPS):
             step(LOADING_S if number == 0 else 0)
             session.step()
@@ -64,6 +70,7 @@ def main():
     return {
         "loading": in_use[0],
         "peak": [torch.cuda.max_memory_allocated(device) for device in (0, 1)],
+        "begin_ns": profile["steps"][0]["start_ns"],
         "kernels": profile["kernels"],
         "health": profile["health"],
     }
