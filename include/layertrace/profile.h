@@ -265,7 +265,7 @@ struct Kernel {
     std::uint64_t bytes = 0;
     std::uint64_t outside_count = 0;  // as of the kernel
     std::uint64_t outside_ns = 0;
-    Launch longest;
+    Launch longest = {};
   };
   std::string name;        // demangled, whole
   std::string short_name;  // without namespaces and arguments

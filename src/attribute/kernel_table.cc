@@ -45,7 +45,7 @@ KernelTable::Use& KernelTable::use_of(std::uint64_t key) {
     if (uses_[next].key == key) return uses_[last_use_ = next];
   }
   const auto [known, fresh] = use_ids_.try_emplace(key, static_cast<std::uint32_t>(uses_.size()));
-  if (fresh) uses_.push_back({.key = key, .longest = {}});
+  if (fresh) uses_.push_back({.key = key});
   uses_[last_use_].next = known->second;
   return uses_[last_use_ = known->second];
 }
@@ -93,7 +93,7 @@ void KernelTable::merge(const KernelTable& other, bool outside) {
 }
 
 void KernelTable::clear() {
-  for (Use& use : uses_) use = {.key = use.key, .longest = {}, .next = use.next};
+  for (Use& use : uses_) use = {.key = use.key, .next = use.next};
 }
 
 // What it comes to for all that it serves. Here since whoever leaves out some of these needs it

@@ -53,7 +53,7 @@ class KernelTable {
     std::uint64_t bytes = 0;
     std::uint64_t outside_count = 0;
     std::uint64_t outside_ns = 0;
-    LaunchShape longest;
+    LaunchShape longest = {};
     std::uint32_t next = 0;  // the use that came after this one, the last time
   };
   struct Entry {

@@ -136,22 +136,22 @@ TEST(HostFunctions, MustNotCallCuda) {
 }
 
 TEST(Callbacks, AreToldTheStreamAndThatAllIsWell) {
-  struct Seen {
+  struct Told {
     cudaStream_t stream = nullptr;
     cudaError_t status = cudaErrorUnknown;
-  } seen;
+  } told;
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
   ASSERT_EQ(cudaStreamAddCallback(
                 stream,
                 [](cudaStream_t at, cudaError_t status, void* data) {
-                  *static_cast<Seen*>(data) = {at, status};
+                  *static_cast<Told*>(data) = {at, status};
                 },
-                &seen, 0),
+                &told, 0),
             cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  EXPECT_EQ(seen.stream, stream);
-  EXPECT_EQ(seen.status, cudaSuccess);
+  EXPECT_EQ(told.stream, stream);
+  EXPECT_EQ(told.status, cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
