@@ -109,10 +109,9 @@ std::optional<Resolver::Place> DeviceResolver::place_of_node(std::uint64_t node,
 
 // Of a graph's node it is known where it was captured, whoever launched the graph.
 Resolver::Place DeviceResolver::place_without_call(const DeviceActivity& activity) const {
+  const Resolver::Place nowhere{.cause = Cause::kNoLaunch};
   const auto known = graph_nodes_.find(activity.graph_node);
-  if (activity.graph_node != 0 && known != graph_nodes_.end() && known->second.place)
-    return *known->second.place;
-  return {.cause = Cause::kNoLaunch};
+  return known != graph_nodes_.end() ? known->second.place.value_or(nowhere) : nowhere;
 }
 
 bool DeviceResolver::place(const DeviceActivity& activity, std::uint64_t horizon_ticks, bool last) {

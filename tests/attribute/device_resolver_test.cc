@@ -275,10 +275,10 @@ TEST_F(Devices, AreNotLostBehindManyScopesOfOtherCalls) {
   for (std::uint32_t i = 1; i <= kCalls; ++i) devices_.activity(kernel(i * (kOthers + 1)));
   devices_.settle(1'000'000);
   ASSERT_EQ(log_.lines.size(), kCalls);
-  EXPECT_EQ(std::ranges::count_if(
-                log_.lines,
-                [](const std::string& line) { return line.starts_with("gemm forward 'a'"); }),
-            kCalls);
+  EXPECT_EQ(
+      std::ranges::count_if(
+          log_.lines, [](const std::string& line) { return line.starts_with("gemm forward 'a'"); }),
+      kCalls);
 }
 
 TEST_F(Devices, OfAScopeThatIsForgottenAreSaidToBe) {
