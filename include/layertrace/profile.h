@@ -149,6 +149,7 @@ struct PhaseStats {
   Stat self_activity_ns;  // the same without children's
   Stat busy_ns;           // the union of their intervals: overlapping activities count once
   // Of a GPU.
+  Stat copies;    // those of the activities that are copies or sets
   Stat launches;  // calls on the host that asked for activities
   Stat event_ns;  // time on the stream by CUDA events; several streams' added up
   Stat idle_ns;   // while the host was inside, and the device had nothing to do

@@ -43,6 +43,7 @@ enum class Column : std::uint8_t {
   kGpuForward,   // how long the GPU was busy with the forward, per step, with its share of the step
   kGpuBackward,  // likewise with the backward
   kKernels,      // kernels, copies and sets of a GPU
+  kCopies,       // those of them that are copies and sets
   kLaunches,     // calls that asked for them
   kGpuEventForward,   // GPU time by CUDA events
   kGpuEventBackward,  // likewise

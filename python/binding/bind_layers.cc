@@ -31,8 +31,9 @@ void bind_layers(nb::module_& m) {
       .def_ro("median", &Stat::median)
       .def_ro("stdev", &Stat::stdev);
   nb::class_<PhaseStats>(m, "PhaseStats")
-      .def("__repr__", repr_of("calls", "host_ns", "self_host_ns", "activities", "activity_ns",
-                               "self_activity_ns", "busy_ns", "launches", "event_ns", "idle_ns"))
+      .def("__repr__",
+           repr_of("calls", "host_ns", "self_host_ns", "activities", "activity_ns",
+                   "self_activity_ns", "busy_ns", "copies", "launches", "event_ns", "idle_ns"))
       .def_ro("calls", &PhaseStats::calls)
       .def_ro("host_ns", &PhaseStats::host_ns)
       .def_ro("self_host_ns", &PhaseStats::self_host_ns)
@@ -40,6 +41,7 @@ void bind_layers(nb::module_& m) {
       .def_ro("activity_ns", &PhaseStats::activity_ns)
       .def_ro("self_activity_ns", &PhaseStats::self_activity_ns)
       .def_ro("busy_ns", &PhaseStats::busy_ns)
+      .def_ro("copies", &PhaseStats::copies)
       .def_ro("launches", &PhaseStats::launches)
       .def_ro("event_ns", &PhaseStats::event_ns)
       .def_ro("idle_ns", &PhaseStats::idle_ns)

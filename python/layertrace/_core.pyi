@@ -267,6 +267,9 @@ class PhaseStats:
     def busy_ns(self) -> Stat:
         """The union of their intervals: overlapping activities count once."""
     @property
+    def copies(self) -> Stat:
+        """Those of a GPU's activities that are copies or sets."""
+    @property
     def launches(self) -> Stat:
         """Calls on the host that asked a GPU for activities."""
     @property

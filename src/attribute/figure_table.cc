@@ -8,8 +8,12 @@ namespace {
 constexpr std::array<Stat PhaseStats::*, kFigureCount> kFigures{
     &PhaseStats::calls,      &PhaseStats::host_ns,     &PhaseStats::self_host_ns,
     &PhaseStats::activities, &PhaseStats::activity_ns, &PhaseStats::self_activity_ns,
-    &PhaseStats::busy_ns,    &PhaseStats::launches,    &PhaseStats::event_ns,
-    &PhaseStats::idle_ns};
+    &PhaseStats::busy_ns,    &PhaseStats::copies,      &PhaseStats::launches,
+    &PhaseStats::event_ns,   &PhaseStats::idle_ns};
+static_assert(kFigures[figure::kCalls] == &PhaseStats::calls &&
+              kFigures[figure::kHost] == &PhaseStats::host_ns &&
+              kFigures[figure::kBusy] == &PhaseStats::busy_ns &&
+              kFigures[figure::kEvents] == &PhaseStats::event_ns);
 
 }  // namespace
 

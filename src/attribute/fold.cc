@@ -118,6 +118,7 @@ void Fold::device(const DeviceSpan& span) {
   }
   Cell& cell = cell_of(step->sums, span.layer, span.phase);
   ++cell.activities;
+  if (span.what.kind != DeviceKind::kKernel) ++cell.copies;
   cell.activity_ns += ns;
   cell.busy.add({span.start_ns, span.start_ns + ns});
   step->sums.activities.add(span.layer != kNoLayer ? Cause::kNone : span.cause, span.what.name, ns);

@@ -77,13 +77,13 @@ void BusyTime::settle_oldest() {
 }
 
 CellFigures Cell::figures() {
-  return {calls,         host_ns,  self_host_ns, activities, activity_ns, self_activity_ns,
-          busy.length(), launches, event_ns,     idle_ns};
+  return {calls,         host_ns, self_host_ns, activities, activity_ns, self_activity_ns,
+          busy.length(), copies,  launches,     event_ns,   idle_ns};
 }
 
 void Cell::clear() noexcept {
   calls = host_ns = self_host_ns = activities = activity_ns = self_activity_ns = 0;
-  launches = event_ns = inside_event_ns = idle_ns = 0;
+  copies = launches = event_ns = inside_event_ns = idle_ns = 0;
   busy.clear();
 }
 
@@ -133,6 +133,7 @@ void StepSums::add_children(const std::vector<LayerDef>& layers) {
     if (parent == kNoLayer) continue;
     Cell& sum = cell(slot(parent, static_cast<Phase>(i % kPhaseCount)));  // may move the others
     Cell& child = cells_[place_[i] - 1];
+    sum.copies += child.copies;
     sum.launches += child.launches;
     sum.inside_event_ns += child.event_ns;
     sum.idle_ns += child.idle_ns;

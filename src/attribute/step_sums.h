@@ -50,8 +50,14 @@ inline std::size_t slot(LayerId layer, Phase phase) noexcept {
   return index(layer) * kPhaseCount + static_cast<std::size_t>(phase);
 }
 
-// What a cell comes to, in the order of PhaseStats' members.
-inline constexpr std::size_t kFigureCount = 10;
+// What a cell comes to, and where it stands there: in the order of PhaseStats' members.
+namespace figure {
+inline constexpr std::size_t kCalls = 0;
+inline constexpr std::size_t kHost = 1;
+inline constexpr std::size_t kBusy = 6;
+inline constexpr std::size_t kEvents = 9;
+}  // namespace figure
+inline constexpr std::size_t kFigureCount = 11;
 using CellFigures = std::array<std::uint64_t, kFigureCount>;
 
 struct Cell {
@@ -62,6 +68,7 @@ struct Cell {
   std::uint64_t activity_ns = 0;
   std::uint64_t self_activity_ns = 0;  // once the children's are added
   BusyTime busy;
+  std::uint64_t copies = 0;
   std::uint64_t launches = 0;
   std::uint64_t event_ns = 0;
   std::uint64_t inside_event_ns = 0;  // the children's, which its own already holds if it has any

@@ -53,6 +53,7 @@ inline constexpr std::array kColumns{
                &Figures::gpu_backward_ns},
     ColumnInfo{Column::kKernels, "kernels", "kernels", Kind::kActivityCount, 0,
                &Figures::activities},
+    ColumnInfo{Column::kCopies, "copies", "copies", Kind::kActivityCount, 0, &Figures::copies},
     ColumnInfo{Column::kLaunches, "launches", "launches", Kind::kActivityCount, 0,
                &Figures::launches},
     ColumnInfo{Column::kGpuEventForward, "gpu_event_forward", "GPU event forward",

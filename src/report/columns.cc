@@ -111,6 +111,7 @@ std::string aligned_si(double value) {
 bool needs_kernels(Column column) {
   switch (column) {
     case Column::kKernels:
+    case Column::kCopies:
     case Column::kLaunches:
     case Column::kIdle:
     case Column::kLaunchBound:
@@ -186,6 +187,7 @@ bool is_of_gpu(Column column) {
     case Column::kGpuEventBackward:
     case Column::kGpuEventTotal:
     case Column::kKernels:
+    case Column::kCopies:
     case Column::kLaunches:
     case Column::kIdle:
     case Column::kLaunchBound:

@@ -22,6 +22,7 @@ Figures& Figures::operator+=(const Figures& other) {
   event_backward_ns += other.event_backward_ns;
   gpu_total_ns += other.gpu_total_ns;
   event_total_ns += other.event_total_ns;
+  copies += other.copies;
   launches += other.launches;
   idle_ns += other.idle_ns;
   launch_idle_ns += other.launch_idle_ns;
@@ -93,6 +94,7 @@ Figures figures_of(const Layer& layer) {
     figures.activity_ns += phase.activity_ns.mean;
     figures.busy_ns += phase.busy_ns.mean;
     figures.activities += phase.activities.mean;
+    figures.copies += phase.copies.mean;
     figures.launches += phase.launches.mean;
     figures.idle_ns += phase.idle_ns.mean;
   }

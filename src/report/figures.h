@@ -22,6 +22,7 @@ struct Figures {
   double event_backward_ns = 0;
   double gpu_total_ns = 0;    // of all phases
   double event_total_ns = 0;  // likewise
+  double copies = 0;
   double launches = 0;
   double idle_ns = 0;         // of the GPU, all phases
   double launch_idle_ns = 0;  // likewise, forward and backward

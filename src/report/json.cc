@@ -31,6 +31,7 @@ void put_figures(Json& out, const PhaseStats& stats, double Stat::*field) {
   out["activity_ns"] = number(stats.activity_ns.*field);
   out["self_activity_ns"] = number(stats.self_activity_ns.*field);
   out["busy_ns"] = number(stats.busy_ns.*field);
+  out["copies"] = number(stats.copies.*field);
   out["launches"] = number(stats.launches.*field);
   out["event_ns"] = number(stats.event_ns.*field);
   out["idle_ns"] = number(stats.idle_ns.*field);

@@ -14,12 +14,6 @@
 namespace layertrace {
 namespace {
 
-// Where they stand in CellFigures, which is in the order of PhaseStats' members.
-constexpr std::size_t kCalls = 0;
-constexpr std::size_t kHost = 1;
-constexpr std::size_t kBusy = 6;
-constexpr std::size_t kEvents = 8;
-
 // A module in a step, all phases.
 struct ModuleStep {
   std::uint64_t step = 0;
@@ -37,10 +31,10 @@ class Steps {
     std::vector<ModuleStep>& steps = layers_[layer];
     if (steps.empty() || steps.back().step != step) steps.push_back({.step = step});
     ModuleStep& sums = steps.back();
-    sums.calls += figures[kCalls];
-    sums.host_ns += figures[kHost];
-    sums.busy_ns += figures[kBusy];
-    sums.event_ns += figures[kEvents];
+    sums.calls += figures[figure::kCalls];
+    sums.host_ns += figures[figure::kHost];
+    sums.busy_ns += figures[figure::kBusy];
+    sums.event_ns += figures[figure::kEvents];
   }
 
   std::vector<TimedModule> modules(const Dictionary& dictionary, bool has_gpu) const {

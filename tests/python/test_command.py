@@ -227,7 +227,14 @@ def test_layers_has_the_documented_keys(demo: Demo) -> None:
         assert layer["forward"].keys() == figures
         over_steps = layer["forward"]["stdev"].keys()
         times = {"host_ns", "self_host_ns", "activity_ns", "self_activity_ns", "busy_ns"}
-        assert over_steps == times | {"calls", "activities", "launches", "event_ns", "idle_ns"}
+        assert over_steps == times | {
+            "calls",
+            "activities",
+            "copies",
+            "launches",
+            "event_ns",
+            "idle_ns",
+        }
         assert over_steps < figures
     for step in profile["steps"]:
         assert step.keys() == documented_keys("A step") - set(step["phases"])

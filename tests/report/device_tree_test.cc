@@ -38,17 +38,17 @@ What recording cost was not measured.
 
 TEST(DeviceTree, HasColumnsOfItsOwn) {
   EXPECT_EQ(rows(made::gpu_net(),
-                 {.columns = {Column::kLaunches, Column::kGpuEventForward,
+                 {.columns = {Column::kCopies, Column::kLaunches, Column::kGpuEventForward,
                               Column::kGpuEventBackward, Column::kIdle, Column::kLaunchBound}}),
             R"(
-layer        launches  GPU event forward  GPU event backward         GPU idle  launch-bound
-Net                 6     550 µs   5.0 %     1.20 ms  10.9 %  3.90 ms  35.5 %        43.3 %
-├── body            6     550 µs   5.0 %     1.20 ms  10.9 %  3.90 ms  35.5 %        55.7 %
-│   ├── 0           6     300 µs   2.7 %      900 µs   8.2 %  3.30 ms  30.0 %        55.0 %
-│   └── 1           0                  –                   –                –             –
-└── head            3     180 µs   1.6 %                   –   100 µs   0.9 %         5.0 %
-(optimizer)            3.00 µs  <0.1 %  3 activities, 1.00 ms on the host
-(data)                  200 µs   1.8 %  1 activity, 2.00 ms on the host
+layer        copies  launches  GPU event forward  GPU event backward         GPU idle  launch-bound
+Net               2         6     550 µs   5.0 %     1.20 ms  10.9 %  3.90 ms  35.5 %        43.3 %
+├── body          0         6     550 µs   5.0 %     1.20 ms  10.9 %  3.90 ms  35.5 %        55.7 %
+│   ├── 0         0         6     300 µs   2.7 %      900 µs   8.2 %  3.30 ms  30.0 %        55.0 %
+│   └── 1         0         0                  –                   –                –             –
+└── head          2         3     180 µs   1.6 %                   –   100 µs   0.9 %         5.0 %
+(optimizer)                    3.00 µs  <0.1 %  3 activities, 1.00 ms on the host
+(data)                          200 µs   1.8 %  1 activity, 2.00 ms on the host
 )");
 }
 

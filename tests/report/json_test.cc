@@ -27,8 +27,8 @@ Keys keys(const Json& object) {
 }
 
 const Keys kFigures{"calls",       "host_ns",          "self_host_ns", "activities",
-                    "activity_ns", "self_activity_ns", "busy_ns",      "launches",
-                    "event_ns",    "idle_ns"};
+                    "activity_ns", "self_activity_ns", "busy_ns",      "copies",
+                    "launches",    "event_ns",         "idle_ns"};
 
 const Keys kAmounts{"flops",          "macs",          "aux_flops",        "flops_causal",
                     "bytes",          "activations",   "self_flops",       "self_macs",
@@ -40,8 +40,8 @@ const Keys kAmounts{"flops",          "macs",          "aux_flops",        "flop
 PhaseStats counted(double first) {
   PhaseStats stats;
   for (Stat* stat : {&stats.calls, &stats.host_ns, &stats.self_host_ns, &stats.activities,
-                     &stats.activity_ns, &stats.self_activity_ns, &stats.busy_ns, &stats.launches,
-                     &stats.event_ns, &stats.idle_ns}) {
+                     &stats.activity_ns, &stats.self_activity_ns, &stats.busy_ns, &stats.copies,
+                     &stats.launches, &stats.event_ns, &stats.idle_ns}) {
     *stat = {first, first + 1, first + 2, first + 3, first + 4};
     first += 10;
   }
@@ -107,7 +107,7 @@ TEST(LayersJson, DescribesEveryLayer) {
   EXPECT_EQ(layers[7]["calls"], 0.5);
 }
 
-TEST(LayersJson, HasFiveStatisticsOfTenFiguresPerPhase) {
+TEST(LayersJson, HasFiveStatisticsOfElevenFiguresPerPhase) {
   made::ProfileMaker net;
   net.root("Net");
   for (std::size_t i = 0; i < kPhaseCount; ++i)

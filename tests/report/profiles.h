@@ -148,6 +148,8 @@ inline Profile gpu_net() {
   gpu(linear, Phase::kForward, 250 * kUs, 300 * kUs, 200 * kUs);
   gpu(linear, Phase::kBackward, 800 * kUs, 900 * kUs, 3.1 * kMs);
   gpu(head, Phase::kForward, 150 * kUs, 180 * kUs, 100 * kUs);
+  for (const int layer : {root, head})
+    net[layer].phases[static_cast<std::size_t>(Phase::kBackward)].copies = constant(2);
   net.steps({10 * kMs, 12 * kMs});
   net.outside(Phase::kData, 2 * kMs, 1);
   net.outside(Phase::kOptimizer, 1 * kMs, 3);

@@ -87,13 +87,14 @@ TEST(Tables, OfCudaEventsAloneKnowNothingOfKernels) {
   profile.kernels.clear();
   for (Layer& layer : profile.layers) {
     for (PhaseStats& phase : layer.phases)
-      phase.busy_ns = phase.activity_ns = phase.idle_ns = phase.launches = phase.activities = {};
+      phase.busy_ns = phase.activity_ns = phase.idle_ns = phase.copies = phase.launches =
+          phase.activities = {};
   }
   const Table layers = *table(profile, TableKind::kLayers);
   for (const char* name :
-       {"gpu_forward_ns", "gpu_backward_ns", "gpu_idle_ns", "kernels", "launches", "activities",
-        "forward_activities", "forward_activity_ns", "forward_self_activity_ns", "forward_busy_ns",
-        "forward_launches", "forward_gpu_idle_ns"}) {
+       {"gpu_forward_ns", "gpu_backward_ns", "gpu_idle_ns", "kernels", "copies", "launches",
+        "activities", "forward_activities", "forward_activity_ns", "forward_self_activity_ns",
+        "forward_busy_ns", "forward_copies", "forward_launches", "forward_gpu_idle_ns"}) {
     const TableColumn* column = layers.find(name);
     ASSERT_NE(column, nullptr) << name;
     for (const TableValue& value : column->values)

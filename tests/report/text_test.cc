@@ -130,6 +130,7 @@ TEST(Names, OfColumnsAndSortKeysAreParsed) {
                            "gpu_forward",
                            "gpu_backward",
                            "kernels",
+                           "copies",
                            "launches",
                            "gpu_event_forward",
                            "gpu_event_backward",
@@ -170,7 +171,7 @@ TEST(Names, OfColumnsAndSortKeysAreParsed) {
       "cannot use \"Forward\" as a column: no such name. Use one of: type, forward, "
       "backward, total, recompute, "
       "self, activity_time, busy, calls, activities, gpu_forward, gpu_backward, "
-      "kernels, launches, gpu_event_forward, gpu_event_backward, idle, launch_bound, "
+      "kernels, copies, launches, gpu_event_forward, gpu_event_backward, idle, launch_bound, "
       "params, params_trainable, param_bytes, kernel_size, input_shapes, output_shapes, "
       "forward_flops, backward_flops, flops, macs, aux_flops, bytes, activations, "
       "memory_peak, memory_kept, tflops, gbs, intensity, roof, peak_share, unexplained, name, "

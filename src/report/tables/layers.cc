@@ -96,6 +96,10 @@ void add_times(LayerSheet& sheet, const Profile& profile, const Known& known) {
   sheet.real("kernels", "per step", [=](const FullRow& row) {
     return if_known(known.kernels && row.layer->ran, row.figures.activities);
   });
+  sheet.real("copies", "per step", [=](const FullRow& row) {
+    return if_known(known.kernels && row.layer->ran, row.figures.copies);
+  });
+  sheet.detail();
   sheet.real("launches", "per step", [=](const FullRow& row) {
     return if_known(known.kernels && row.layer->ran, row.figures.launches);
   });
@@ -197,6 +201,7 @@ void add_phase(LayerSheet& sheet, Phase phase, const Known& known) {
   add("activity_ns", "ns", known.activities, mean(&PhaseStats::activity_ns));
   add("self_activity_ns", "ns", known.activities, mean(&PhaseStats::self_activity_ns));
   add("busy_ns", "ns", known.activities, mean(&PhaseStats::busy_ns));
+  add("copies", "per step", known.kernels, mean(&PhaseStats::copies));
   add("launches", "per step", known.kernels, mean(&PhaseStats::launches));
   add("gpu_event_ns", "ns", known.events, mean(&PhaseStats::event_ns));
   add("gpu_idle_ns", "ns", known.kernels, mean(&PhaseStats::idle_ns));

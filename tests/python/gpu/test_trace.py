@@ -120,6 +120,25 @@ def test_each_names_its_layer_and_phase(run: Run) -> None:
         assert {(path, phase) for phase in OF_LAYERS} <= paths
 
 
+def test_layers_tell_their_copies_and_sets(run: Run) -> None:
+    """Beside all that ran for them and for those below."""
+    found = 0
+    for layer in run.told["layers"]:
+        prefix = f"{layer['path']}." if layer["path"] else ""
+        for phase in OF_LAYERS:
+            inside = [
+                each
+                for each in run.activities
+                if each.category == phase and each.path is not None
+                if not prefix or f"{each.path}.".startswith(prefix)
+            ]
+            copies = [each for each in inside if "kind" in each.args]
+            assert layer[phase]["activities"] == len(inside) / STEPS, layer["path"]
+            assert layer[phase]["copies"] == len(copies) / STEPS, layer["path"]
+            found += len(copies)
+    assert found > 0
+
+
 def test_a_flow_leads_from_the_call_to_each(run: Run) -> None:
     numbers = [each.args["correlation"] for each in run.activities]
     assert len(set(numbers)) == len(numbers)

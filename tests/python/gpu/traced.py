@@ -72,6 +72,7 @@ def main():
         "peak": [torch.cuda.max_memory_allocated(device) for device in (0, 1)],
         "begin_ns": profile["steps"][0]["start_ns"],
         "kernels": profile["kernels"],
+        "layers": profile["layers"],
         "health": profile["health"],
     }
 
