@@ -86,9 +86,10 @@ TEST(Tables, OfCudaEventsAloneKnowNothingOfKernels) {
   profile.health.gpu.timing = "events";
   profile.kernels.clear();
   for (Layer& layer : profile.layers) {
-    for (PhaseStats& phase : layer.phases)
-      phase.busy_ns = phase.activity_ns = phase.idle_ns = phase.copies = phase.launches =
-          phase.activities = {};
+    for (PhaseStats& phase : layer.phases) {
+      phase.busy_ns = phase.activity_ns = phase.idle_ns = {};
+      phase.copies = phase.launches = phase.activities = {};
+    }
   }
   const Table layers = *table(profile, TableKind::kLayers);
   for (const char* name :
